@@ -1,0 +1,75 @@
+# The only entry point. Each target says what it does behind `##`; `make help` prints those lines.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules --warn-undefined-variables
+
+STAGE ?= dev
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: help
+help: ## Show this list
+	@grep -hE '^[a-z][a-zA-Z_-]*:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{ printf "  make %-18s %s\n", $$1, $$2 }'
+
+# Environments. A stamp is newer than its lock, so that a second run has nothing to do.
+ENV := .venv/.stamp
+EMULATOR_ENV := .local/emulator/.stamp
+
+.PHONY: env
+env: $(ENV) $(EMULATOR_ENV) ## Make the environments from their hashed locks (the other targets do it by themselves)
+
+.venv/bin/python:
+	@command -v $(PYTHON) >/dev/null || { echo "No $(PYTHON) on PATH: install Python 3.11 or newer, or set PYTHON=" >&2; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is older than 3.11: set PYTHON= to a newer one" >&2; exit 2; }
+	@echo "Making .venv"
+	@$(PYTHON) -m venv .venv
+
+$(ENV): requirements.lock pyproject.toml | .venv/bin/python
+	@echo "Installing requirements.lock into .venv"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r local/installer.lock
+	@VIRTUAL_ENV=.venv $(BIN)/uv pip sync --quiet --require-hashes requirements.lock
+	@VIRTUAL_ENV=.venv $(BIN)/uv pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(EMULATOR_ENV): local/emulator.lock $(ENV)
+	@echo "Installing local/emulator.lock into .local/emulator"
+	@mkdir -p .local
+	@$(PYTHON) -m venv .local/emulator
+	@VIRTUAL_ENV=.local/emulator $(BIN)/uv pip sync --quiet --require-hashes local/emulator.lock
+	@touch $@
+
+LOCK = $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-annotate --no-header
+
+.PHONY: lock
+lock: $(ENV) ## Write the locks anew from pyproject.toml (no address gets into them)
+	@$(LOCK) --group dev --output-file requirements.lock
+	@$(LOCK) --group emulator --output-file local/emulator.lock
+	@$(LOCK) --group api --constraint requirements.lock --output-file apps/api/requirements.lock
+	@$(LOCK) --group worker --constraint requirements.lock --output-file apps/worker/requirements.lock
+	@$(LOCK) --group tickets --constraint requirements.lock --output-file apps/tickets/requirements.lock
+	@sed -n '/^uv==/,/[^\\]$$/p' requirements.lock > local/installer.lock
+
+# Checks
+.PHONY: format
+format: $(ENV) ## Format the code and mend what the linter can mend
+	@$(BIN)/ruff check --fix --quiet . || true
+	@$(BIN)/ruff format --quiet .
+
+.PHONY: lint
+lint: $(ENV) ## Lint, formatting, types (strict), import walls
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --cache-dir .local/cache/import-linter
+
+.PHONY: test
+test: $(ENV) $(EMULATOR_ENV) ## Run every test that this machine can run; those it cannot say why
+	@$(BIN)/python -m pytest $(ARGS)
+
+.PHONY: check
+check: lint test ## lint and test
+
+ARGS ?=

