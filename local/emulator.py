@@ -1,0 +1,148 @@
+"""The emulator ``ministack``: every serverless service, on loopback, with signatures checked and policies enforced.
+
+It has an environment of its own (``.local/emulator``, from ``local/emulator.lock``), because Lambdas run under its
+interpreter and site-packages: what a zip lacks must be missing here as it would be on AWS.
+"""
+
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3
+from botocore.config import Config
+
+from local.processes import Child, ProcessError, start, wait_until
+
+ACCOUNT = "000000000000"
+REGION = "us-east-1"
+ROOT_SECRET_KEY = "root"  # noqa: S105 - the emulator takes any secret of the account's root
+
+# A new account's limit (AWS documents 1,000, and gives new accounts 10): what the caps of the mappings are checked for.
+_ACCOUNT_CONCURRENCY = 10
+_REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Emulator:
+    """A running emulator at ``endpoint``, everything it keeps below ``folder``.
+
+    It writes its state on SIGTERM only; a SIGKILL loses what changed since its start.
+    """
+
+    endpoint: str
+    folder: Path
+    child: Child
+
+    def stop(self, seconds: float = 20) -> int:
+        """End it; it has written its state when this returns 0."""
+        return self.child.stop(seconds)
+
+
+def start_emulator(folder: Path, *, port: int, region: str = REGION) -> Emulator:
+    """Start the emulator on 127.0.0.1:``port``; ProcessError with its log's end unless it is healthy within 20 s.
+
+    Keep the port for a folder: the URLs of its queues hold it.
+    """
+    executable = _REPOSITORY / ".local" / "emulator" / "bin" / "ministack"
+    if not executable.exists():
+        raise ProcessError("the emulator's environment is missing; `make local`, `make demo` and `make test` make it")
+    scratch = folder / "tmp"
+    scratch.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)  # secrets and customers' data are in there
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "LC_ALL": "C.UTF-8",
+        "HOME": str(folder),
+        "TMPDIR": str(scratch),  # where it unpacks Lambdas
+        "GATEWAY_PORT": str(port),
+        "BIND_HOST": "127.0.0.1",  # without it, it listens on every interface
+        "AUTH": "true",
+        "PERSIST_STATE": "1",
+        "STATE_DIR": str(folder / "state"),
+        "S3_PERSIST": "1",
+        "S3_DATA_DIR": str(folder / "s3"),
+        "LAMBDA_ACCOUNT_CONCURRENCY": str(_ACCOUNT_CONCURRENCY),
+        "MINISTACK_REGION": region,
+        "LOG_LEVEL": "INFO",
+    }
+    child = start("emulator", [str(executable)], env=environment, log=folder / "emulator.log")
+    endpoint = f"http://127.0.0.1:{port}"
+    try:
+        wait_until("the emulator is healthy", lambda: is_healthy(endpoint), seconds=20, alive=child)
+    except ProcessError:
+        child.stop(5)
+        raise
+    return Emulator(endpoint=endpoint, folder=folder, child=child)
+
+
+def is_healthy(endpoint: str) -> bool:
+    """Whether an emulator answers there."""
+    try:
+        with urllib.request.urlopen(f"{endpoint}/_ministack/health", timeout=2) as reply:  # noqa: S310
+            return bool(reply.status == 200)
+    except (OSError, urllib.error.URLError):
+        return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Credentials:
+    """What a client signs with; no token for the account's root."""
+
+    access_key_id: str = ACCOUNT
+    secret_access_key: str = ROOT_SECRET_KEY
+    session_token: str | None = None
+
+
+class Clients:
+    """boto3 clients of one emulator under one identity, one per service, for any thread."""
+
+    def __init__(self, endpoint: str, *, credentials: Credentials | None = None, region: str = REGION) -> None:
+        credentials = credentials or Credentials()
+        self._endpoint = endpoint
+        session = boto3.session.Session(
+            aws_access_key_id=credentials.access_key_id,
+            aws_secret_access_key=credentials.secret_access_key,
+            aws_session_token=credentials.session_token,
+            region_name=region,
+        )
+        self._make: Callable[..., Any] = session.client  # its stubs want a literal for each service
+        self._clients: dict[str, Any] = {}
+        self._lock = threading.Lock()  # making a client is not safe in two threads at once; using one is
+
+    def __call__(self, service: str) -> Any:
+        with self._lock:
+            if service not in self._clients:
+                # One attempt: an answer is an answer here, and a retry would only hide or delay it.
+                self._clients[service] = self._make(
+                    service,
+                    endpoint_url=self._endpoint,
+                    config=Config(
+                        retries={"total_max_attempts": 1},
+                        inject_host_prefix=False,
+                        max_pool_connections=32,
+                        connect_timeout=5,
+                        read_timeout=30,
+                    ),
+                )
+            return self._clients[service]
+
+    def close(self) -> None:
+        """Close their connections."""
+        with self._lock:
+            for client in self._clients.values():
+                client.close()
+            self._clients.clear()
+
+
+def assume_role(root: Clients, role_arn: str, *, session_name: str) -> Credentials:
+    """Temporary credentials of a role (an hour), as the emulator's STS gives them to the account's root."""
+    given = root("sts").assume_role(RoleArn=role_arn, RoleSessionName=session_name)["Credentials"]
+    return Credentials(
+        access_key_id=given["AccessKeyId"],
+        secret_access_key=given["SecretAccessKey"],
+        session_token=given["SessionToken"],
+    )
