@@ -73,3 +73,14 @@ test: $(ENV) $(EMULATOR_ENV) ## Run every test that this machine can run; those 
 check: lint test ## lint and test
 
 ARGS ?=
+
+# Artifacts. Folders are prerequisites too: a deleted file changes only its folder's time.
+ZIPS := dist/worker.zip dist/tickets.zip
+ZIP_SOURCES := ops/artifacts.py $(wildcard apps/worker/requirements.lock apps/tickets/requirements.lock) \
+	$(shell find apps/worker/src apps/tickets/src packages/contracts/src -name __pycache__ -prune -o -print)
+
+.PHONY: build
+build: $(ZIPS) ## Build the functions' zips (dist/worker.zip, dist/tickets.zip)
+
+$(ZIPS): dist/%.zip: $(ZIP_SOURCES) $(ENV)
+	@$(BIN)/python -m ops.artifacts $*
