@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Protocol
 
 from local.processes import Child
 
-# Inputs as the engine gives them: camelCase keys, numbers as floats, secrets unwrapped.
+# Inputs as the engine gives them: camelCase keys, numbers as floats, secrets unwrapped, nothing for what is absent.
+# A file or folder archive arrives as {"path": <absolute path>, "sha256": <of its bytes>}: a new zip is a changed input.
 Inputs = Mapping[str, Any]
 Outputs = dict[str, Any]
 
@@ -95,7 +96,10 @@ class Handler:
         raise NotImplementedError
 
     def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002 - the provider protocol's word
-        """It as it is now, or None if it is gone."""
+        """It as it is now, or None if it is gone.
+
+        ``id`` is empty when the mock driver asks whether what ``inputs`` name exists already, to adopt it.
+        """
         raise NotImplementedError
 
     def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
