@@ -1,0 +1,130 @@
+"""Issues the tickets of a booking: reserve, draw, upload, mark ready; seat by seat.
+
+The table is its own memory: whoever reserves a seat first decides its token, and every attempt draws *that* token
+under the same key. So any number of attempts, in any order, cut off anywhere, end with the same image.
+"""
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+from minitickets_contracts.fields import ContractError
+from minitickets_contracts.messages import BookingConfirmed
+from minitickets_contracts.token import SigningKeys, TicketToken
+from minitickets_tickets.failures import CallFailed, OutOfTime, TicketMismatch
+from minitickets_tickets.qr import draw_qr
+from minitickets_tickets.ticket import StoredTicket, Ticket, utc_text
+
+# The most calls that one try of a seat makes: the secret twice, PutItem, GetItem, PutObject, UpdateItem, GetItem.
+# At 3 s each (aws.py) they take 21 s; the rest is for drawing. A test holds this against the timeouts.
+SECONDS_FOR_A_SEAT = 22
+TRIES_OF_A_SEAT = 3
+_PAUSE_SECONDS = (0.1, 0.4)
+
+
+class Tickets(Protocol):
+    """Where tickets are kept."""
+
+    def reserve(self, ticket: Ticket) -> StoredTicket: ...
+
+    def mark_ready(self, ticket: Ticket, *, token: str, at: str) -> None: ...
+
+
+class Images(Protocol):
+    """Where their images are kept."""
+
+    def put(self, key: str, png: bytes) -> None: ...
+
+
+class Keys(Protocol):
+    """Where the signing keys are kept."""
+
+    def keys(self) -> SigningKeys: ...
+
+    def read_again(self) -> SigningKeys: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Issued:
+    """How many tickets an attempt made ready, and how many it found ready."""
+
+    made: int
+    found: int
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TicketIssuer:
+    """Issues tickets with the stores that it is given."""
+
+    tickets: Tickets
+    images: Images
+    signing: Keys
+    now: Callable[[], datetime] = _now
+    pause: Callable[[float], None] = time.sleep
+
+    def issue(self, message: BookingConfirmed, *, seconds_left: Callable[[], float]) -> Issued:
+        """Issue every ticket of the booking that is not ready yet.
+
+        Raises OutOfTime before a seat that ``seconds_left`` leaves no room for; CallFailed once a seat failed in
+        every try; TicketMismatch and ContractError at once. What is done stays done: the next attempt goes on.
+        """
+        made = 0
+        for done, seat in enumerate(message.seats):
+            if seconds_left() < SECONDS_FOR_A_SEAT:
+                raise OutOfTime(seats_done=done, seats=len(message.seats))
+            made += self._issue_seat_patiently(message, seat, seconds_left)
+        return Issued(made=made, found=len(message.seats) - made)
+
+    def _issue_seat_patiently(self, message: BookingConfirmed, seat: str, seconds_left: Callable[[], float]) -> bool:
+        """A throttle or a lost reply costs a moment here; left to the queue it would cost its visibility timeout."""
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                return self._issue_seat(message, seat)
+            except CallFailed as failure:
+                pause = random.uniform(*_PAUSE_SECONDS)  # noqa: S311 - it spreads load, it guards nothing
+                is_last = tries == TRIES_OF_A_SEAT or seconds_left() - pause < SECONDS_FOR_A_SEAT
+                if is_last or not failure.may_pass:
+                    raise
+                self.pause(pause)
+
+    def _issue_seat(self, message: BookingConfirmed, seat: str) -> bool:
+        """Whether there was something to do."""
+        ticket = Ticket.of(message, seat, signed_with=self.signing.keys(), now=self.now())
+        stored = self.tickets.reserve(ticket)
+        self._recognise(stored, ticket)
+        if stored.is_finished:
+            return False
+        self.images.put(ticket.image_key, draw_qr(stored.token))
+        self.tickets.mark_ready(ticket, token=stored.token, at=utc_text(self.now()))
+        return True
+
+    def _recognise(self, stored: StoredTicket, ticket: Ticket) -> None:
+        """Raise TicketMismatch unless ``stored`` is ``ticket`` with a token that we signed for it."""
+        for field in ("user_id", "ticket_id", "booking_id", "event_id", "seat"):
+            if getattr(stored, field) != getattr(ticket, field):
+                raise TicketMismatch(field)
+        if stored.token == ticket.token:
+            return
+        said = self._verify(stored.token)
+        if (said.ticket_id, said.event_id, said.seat) != (ticket.ticket_id, ticket.event_id, ticket.seat):
+            raise TicketMismatch("qrToken")
+
+    def _verify(self, token: str) -> TicketToken:
+        try:
+            return TicketToken.verify(token, self.signing.keys())
+        except ContractError:
+            # Another process may know keys that came after this one read them.
+            keys = self.signing.read_again()
+        try:
+            return TicketToken.verify(token, keys)
+        except ContractError:
+            raise TicketMismatch("qrToken") from None
