@@ -1,3 +1,8 @@
 """Fixtures that more than one tier of tests uses; each module of tests/fixtures keeps one kind."""
 
-pytest_plugins = ["tests.fixtures.emulator", "tests.fixtures.servers"]
+pytest_plugins = [
+    "tests.fixtures.emulator",
+    "tests.fixtures.servers",
+    "tests.fixtures.migrated_database",
+    "tests.fixtures.running_api",
+]

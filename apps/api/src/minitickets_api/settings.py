@@ -77,6 +77,8 @@ class Settings(_Section):
     stage: Text = Field(alias="STAGE")
     region: Text = Field(alias="AWS_REGION")
     port: Port = Field(alias="PORT")
+    # A container is reached from outside itself; elsewhere one address is enough.
+    listen_host: Text = Field(default="0.0.0.0", alias="LISTEN_HOST")  # noqa: S104
     topic_arn: Annotated[str, Field(pattern=r"^arn:[a-z0-9-]+:sns:[^:]+:\d{12}:\S+$")] = Field(alias="TOPIC_ARN")
     tickets_table: Text = Field(alias="TICKETS_TABLE")
     assets_bucket: Text = Field(alias="ASSETS_BUCKET")

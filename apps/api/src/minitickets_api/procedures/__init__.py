@@ -1,0 +1,1 @@
+"""What the API can be asked: a module a noun, all in one registry."""

@@ -1,0 +1,78 @@
+"""Calls to AWS from the event loop: boto3's clients, once a process, in a bounded pool of threads."""
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_s3 import S3Client
+
+CONNECT_SECONDS = 2
+READ_SECONDS = 3
+_THREADS = 16
+
+T = TypeVar("T")
+
+
+class Aws:
+    """The clients of one region. Importing boto3 takes half a second, so it happens in ``warm``, or at first use."""
+
+    def __init__(self, *, region: str) -> None:
+        self._region = region
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="aws")
+        self._making = threading.Lock()
+        self._clients: dict[str, Any] = {}
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """What ``work`` returns or raises, from a thread that keeps the request's correlation id."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, contextvars.copy_context().run, work)
+
+    async def warm(self) -> None:
+        """Make the clients, so that no request waits for it."""
+
+        def make() -> None:
+            _ = self.dynamodb
+            _ = self.s3
+
+        await self.run(make)
+
+    def close(self) -> None:
+        """End the threads and connections; what waits is dropped."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        with self._making:
+            for client in self._clients.values():
+                client.close()
+
+    @property
+    def dynamodb(self) -> "DynamoDBClient":
+        """One attempt a call: the caller decides what a failure means. Only from a thread of ``run``."""
+        client: DynamoDBClient = self._client("dynamodb")
+        return client
+
+    @property
+    def s3(self) -> "S3Client":
+        """Signs for the regional host: a redirect would break a presigned URL. Only from a thread of ``run``."""
+        client: S3Client = self._client("s3", signature_version="s3v4", s3={"us_east_1_regional_endpoint": "regional"})
+        return client
+
+    def _client(self, service: str, **options: Any) -> Any:
+        with self._making:
+            if service not in self._clients:
+                import boto3
+                from botocore.config import Config
+
+                config = Config(
+                    connect_timeout=CONNECT_SECONDS,
+                    read_timeout=READ_SECONDS,
+                    retries={"total_max_attempts": 1},
+                    max_pool_connections=_THREADS,
+                    **options,
+                )
+                session: Any = boto3.Session(region_name=self._region)
+                self._clients[service] = session.client(service, config=config)
+            return self._clients[service]

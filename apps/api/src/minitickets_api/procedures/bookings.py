@@ -1,0 +1,105 @@
+"""Booking seats."""
+
+from typing import Literal
+
+from minitickets_api.procedures.call import Call
+from minitickets_api.procedures.fields import Cursor, Id, IdempotencyKey, PageSize, Seats
+from minitickets_api.queries import bookings
+from minitickets_api.services.bookings import BookingCustomer
+from minitickets_api.trpc.registry import Input, Output, Registry
+
+
+class CreateBooking(Input):
+    """Which seats of which event."""
+
+    event_id: Id
+    seats: Seats
+    idempotency_key: IdempotencyKey
+
+
+class CancelBooking(Input):
+    """Which booking."""
+
+    booking_id: Id
+    idempotency_key: IdempotencyKey
+
+
+class MyBookings(Input):
+    """A page of the list."""
+
+    cursor: Cursor | None = None
+    limit: PageSize = 50
+
+
+class Booking(Output):
+    """`startsAt` is the venue's local time with its UTC offset; `totalMinor` is in minor units of `currency`.
+
+    A cancelled booking keeps the names of the seats that it freed.
+    """
+
+    booking_id: str
+    event_id: str
+    event_title: str
+    venue: str
+    starts_at: str
+    time_zone: str
+    seats: list[str]
+    total_minor: int
+    currency: str
+    status: Literal["confirmed", "cancelled"]
+    booked_at: str
+    cancelled_at: str | None
+
+
+class BookingList(Output):
+    """`nextCursor` is null on the last page."""
+
+    bookings: list[Booking]
+    next_cursor: str | None
+
+
+async def create(call: Call, wanted: CreateBooking) -> Booking:
+    """Book all these seats, or none of them. The mail and the tickets follow.
+
+    CONFLICT: some are taken (`seats` names them), or the key was used for something else. NOT_FOUND: no such event.
+    BAD_REQUEST: no such seat, or the event has begun. The same key and input again: the same booking.
+    """
+    user = await call.require_session()
+    made = await call.services.desk.create(
+        customer=BookingCustomer(user_id=user.user_id, email=user.email, name=user.name),
+        event_id=wanted.event_id,
+        seats=wanted.seats,
+        idempotency_key=wanted.idempotency_key,
+        correlation_id=call.correlation_id,
+    )
+    return Booking.model_validate(made)
+
+
+async def cancel(call: Call, wanted: CancelBooking) -> Booking:
+    """Give the seats back; the tickets are void. Cancelled already: the same answer again.
+
+    NOT_FOUND: you have no such booking.
+    """
+    user = await call.require_session()
+    cancelled = await call.services.desk.cancel(
+        user_id=user.user_id, booking_id=wanted.booking_id, idempotency_key=wanted.idempotency_key
+    )
+    return Booking.model_validate(cancelled)
+
+
+async def mine(call: Call, wanted: MyBookings) -> BookingList:
+    """Your bookings, the newest first."""
+    user = await call.require_session()
+    page = await bookings.mine(
+        call.services.database.pool, user_id=user.user_id, cursor=wanted.cursor, limit=wanted.limit
+    )
+    return BookingList(
+        bookings=[Booking.model_validate(booking) for booking in page.bookings], next_cursor=page.next_cursor
+    )
+
+
+def add_to(registry: Registry[Call]) -> None:
+    """Register this module's procedures."""
+    registry.mutation("bookings.create", session=True)(create)
+    registry.mutation("bookings.cancel", session=True)(cancel)
+    registry.query("bookings.mine", session=True)(mine)

@@ -1,0 +1,162 @@
+"""Events' posters: organisers upload to a place of their own; only checked bytes get where visitors see them."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID, uuid4
+
+import asyncpg
+
+from minitickets_api.aws import Aws
+from minitickets_api.database import connection
+from minitickets_api.queries.assets import Assets, UploadForm
+from minitickets_api.refusals import Code, Refusal
+from minitickets_api.services import idempotency, images
+from minitickets_api.services.accounts import User
+from minitickets_contracts import keys
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestedUpload:
+    """``upload_id`` is what ``publish`` is told once the form was posted."""
+
+    upload_id: str
+    form: UploadForm
+
+
+@dataclass(frozen=True, kw_only=True)
+class Poster:
+    """A published poster; ``url`` shows it for 120 s."""
+
+    event_id: str
+    url: str
+
+
+class Posters:
+    """Posters of events that belong to the organiser who asks."""
+
+    def __init__(self, *, pool: asyncpg.Pool, aws: Aws, assets: Assets) -> None:
+        self._pool = pool
+        self._aws = aws
+        self._assets = assets
+
+    async def request_upload(
+        self, *, organiser: User, event_id: str, content_type: str, idempotency_key: str
+    ) -> RequestedUpload:
+        """A form to upload with; asked again under the same key, a fresh form for the same place.
+
+        Raises Refusal: FORBIDDEN, NOT_FOUND, CONFLICT for a key used otherwise, SERVICE_UNAVAILABLE.
+        """
+        _only_organisers(organiser)
+        input_hash = idempotency.hash_input({"eventId": event_id, "contentType": content_type})
+        memory = _Memory("posters.requestUpload", UUID(organiser.user_id), idempotency_key, input_hash)
+        async with connection(self._pool) as database, database.transaction():
+            await memory.lock(database)
+            remembered = await memory.recall(database)
+            if remembered is None:
+                await _own_event(database, organiser=organiser, event_id=event_id)
+                remembered = {"uploadId": str(uuid4())}
+                await memory.keep(database, remembered)
+        upload_id = str(remembered["uploadId"])
+        form = await self._aws.run(
+            lambda: self._assets.sign_upload(_upload_key(event_id, upload_id), content_type=content_type)
+        )
+        return RequestedUpload(upload_id=upload_id, form=form)
+
+    async def publish(self, *, organiser: User, event_id: str, upload_id: str, idempotency_key: str) -> Poster:
+        """Make the upload the event's poster.
+
+        The bytes that are checked are the bytes that are kept: an upload may be replaced at any time, so it is read
+        once and never copied. Raises Refusal: FORBIDDEN, NOT_FOUND, BAD_REQUEST for what is no image of its type,
+        CONFLICT for a key used otherwise, SERVICE_UNAVAILABLE.
+        """
+        _only_organisers(organiser)
+        input_hash = idempotency.hash_input({"eventId": event_id, "uploadId": upload_id})
+        memory = _Memory("posters.publish", UUID(organiser.user_id), idempotency_key, input_hash)
+        async with connection(self._pool) as database:
+            remembered = await memory.recall(database)
+            await _own_event(database, organiser=organiser, event_id=event_id)
+        if remembered is None:
+            key = await self._keep_checked(event_id, upload_id)
+            async with connection(self._pool) as database, database.transaction():
+                await memory.lock(database)
+                remembered = await memory.recall(database)
+                if remembered is None:
+                    await database.execute(
+                        "update events set poster_key = $1 where event_id = $2 and organiser_id = $3",
+                        key,
+                        event_id,
+                        organiser.user_id,
+                    )
+                    remembered = {"posterKey": key}
+                    await memory.keep(database, remembered)
+        poster_key = str(remembered["posterKey"])
+        return Poster(event_id=event_id, url=await self._aws.run(lambda: self._assets.sign_get(poster_key)))
+
+    async def _keep_checked(self, event_id: str, upload_id: str) -> str:
+        def copy() -> str:
+            upload = self._assets.read_upload(_upload_key(event_id, upload_id))
+            if upload is None:
+                raise Refusal(Code.NOT_FOUND, "There is no such upload. Post the file to the form first.")
+            try:
+                kind = images.check(upload.data, content_type=upload.content_type)
+            except images.NotAnImage as error:
+                raise Refusal(Code.BAD_REQUEST, f"The poster {error}. Upload another file.") from None
+            # Named after its content: the same poster published twice is one object, and none is ever overwritten.
+            digest = hashlib.sha256(upload.data).hexdigest()[:32]
+            key = f"{keys.POSTERS_PREFIX}{event_id}/{digest}.{kind.extension}"
+            self._assets.write(key, upload.data, content_type=kind.content_type)
+            return key
+
+        return await self._aws.run(copy)
+
+
+class _Memory:
+    """What one procedure did under one person's key."""
+
+    def __init__(self, procedure: str, user_id: UUID, key: str, input_hash: bytes) -> None:
+        self._procedure = procedure
+        self._user_id = user_id
+        self._key = key
+        self._input_hash = input_hash
+
+    async def lock(self, database: Any) -> None:
+        """Let one transaction at a time act under this key."""
+        name = f"{self._procedure}\n{self._user_id}\n{self._key}"
+        await database.execute("select pg_advisory_xact_lock(hashtextextended($1, 0))", name)
+
+    async def recall(self, database: Any) -> dict[str, Any] | None:
+        found = await idempotency.find(database, procedure=self._procedure, keys=[(self._user_id, self._key)])
+        remembered = found.get((self._user_id, self._key))
+        if remembered is None:
+            return None
+        result: dict[str, Any] = json.loads(remembered.answer(self._input_hash))
+        return result
+
+    async def keep(self, database: Any, result: dict[str, str]) -> None:
+        await idempotency.remember(
+            database,
+            procedure=self._procedure,
+            user_id=self._user_id,
+            key=self._key,
+            input_hash=self._input_hash,
+            result=json.dumps(result),
+        )
+
+
+def _only_organisers(user: User) -> None:
+    if not user.is_organiser:
+        raise Refusal(Code.FORBIDDEN, "Only organisers can change posters.")
+
+
+async def _own_event(database: Any, *, organiser: User, event_id: str) -> None:
+    owned = await database.fetchval(
+        "select 1 from events where event_id = $1 and organiser_id = $2", event_id, organiser.user_id
+    )
+    if owned is None:
+        raise Refusal(Code.NOT_FOUND, "There is no such event of yours.")
+
+
+def _upload_key(event_id: str, upload_id: str) -> str:
+    return f"{keys.POSTER_UPLOADS_PREFIX}{event_id}/{upload_id}"
