@@ -1,0 +1,94 @@
+"""What each answer of SES, or its absence, is taken for."""
+
+from random import Random
+from typing import Any
+
+import pytest
+from botocore.exceptions import (
+    ConnectionClosedError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    ReadTimeoutError,
+)
+
+from apps.worker.tests.fakes import FakeInvocation, FakeSes, client_error, raising
+from apps.worker.tests.worker_under_test import SENDER, booking
+from minitickets_worker.compose import compose_confirmation
+from minitickets_worker.mailer import (
+    MailNotSentError,
+    MailOutcomeUnknownError,
+    MailQuotaError,
+    MailRefusedError,
+    MailThrottledError,
+    SesMailer,
+)
+
+pytestmark = pytest.mark.unit
+
+URL = "https://email.invalid"
+MAIL = compose_confirmation(booking(email="ada@bücher.example"), public_url=None)
+
+
+def send(ses: FakeSes) -> str:
+    client: Any = ses
+    # No time to wait: a throttled send is told at once.
+    random = Random(1)  # noqa: S311
+    return SesMailer(client=client, sender=SENDER, invocation=FakeInvocation(ends=0), random=random).send(MAIL)
+
+
+@pytest.mark.parametrize(
+    ("answer", "taken_for"),
+    [
+        (
+            client_error("TooManyRequestsException", status=429, message="Maximum sending rate exceeded."),
+            MailThrottledError,
+        ),
+        (client_error("ThrottlingException", message="Rate exceeded"), MailThrottledError),
+        (client_error("TooManyRequestsException", status=429, message="Daily message quota exceeded."), MailQuotaError),
+        (client_error("LimitExceededException"), MailQuotaError),
+        (client_error("MessageRejected", message="Address blacklisted."), MailRefusedError),
+        (client_error("BadRequestException", message="Domain contains illegal character"), MailRefusedError),
+        (client_error("MessageRejected", message="Email address is not verified."), MailNotSentError),
+        (client_error("MailFromDomainNotVerifiedException"), MailNotSentError),
+        (client_error("AccountSuspendedException"), MailNotSentError),
+        (client_error("SendingPausedException"), MailNotSentError),
+        (client_error("AccessDeniedException", status=403), MailNotSentError),
+        (client_error("ExpiredTokenException", status=403), MailNotSentError),
+        (client_error("InternalFailure", status=500), MailOutcomeUnknownError),
+        (client_error("ServiceUnavailable", status=503), MailOutcomeUnknownError),
+        (ReadTimeoutError(endpoint_url=URL), MailOutcomeUnknownError),
+        (ConnectionClosedError(endpoint_url=URL), MailOutcomeUnknownError),
+        (ConnectTimeoutError(endpoint_url=URL), MailNotSentError),
+        (EndpointConnectionError(endpoint_url=URL), MailNotSentError),
+        (NoCredentialsError(), MailNotSentError),
+    ],
+    ids=lambda value: value.__name__ if isinstance(value, type) else str(value)[:60],
+)
+def test_an_answer_of_ses_is_taken_for_what_it_is(answer: Exception, taken_for: type[Exception]) -> None:
+    ses = FakeSes()
+    ses.sends.before = [raising(answer)]
+    with pytest.raises(taken_for) as raised:
+        send(ses)
+    assert type(raised.value) is taken_for
+    assert ses.attempts == 1, "whoever repeats a send on their own sends two mails"
+
+
+def test_an_error_of_ses_does_not_carry_the_recipient_along() -> None:
+    ses = FakeSes()
+    ses.sends.before = [raising(client_error("MessageRejected", message="Rejected: ada@bücher.example"))]
+    with pytest.raises(MailRefusedError) as raised:
+        send(ses)
+    assert "ada" not in str(raised.value)
+    assert raised.value.__suppress_context__
+
+
+def test_a_mail_goes_from_our_sender_to_one_ascii_address_as_simple_content_in_two_twins() -> None:
+    ses = FakeSes()
+    assert send(ses) == "ses-1"
+    [request] = ses.accepted
+    assert request["FromEmailAddress"] == SENDER
+    assert request["Destination"] == {"ToAddresses": ["ada@xn--bcher-kva.example"]}
+    simple = request["Content"]["Simple"]
+    assert simple["Subject"]["Data"] == MAIL.subject
+    assert {name: part["Data"] for name, part in simple["Body"].items()} == {"Text": MAIL.text, "Html": MAIL.html}
