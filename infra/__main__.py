@@ -1,0 +1,110 @@
+"""MiniTickets on AWS, top to bottom: what there is, what feeds what, and what a switch takes away."""
+
+import pulumi
+
+from src.account import look_up_account
+from src.artifacts import function_archive
+from src.compute.api import create_api
+from src.compute.logs import create_api_logs
+from src.compute.registry import create_image_repository
+from src.data.cache import create_cache
+from src.data.database import create_database
+from src.data.database_memory import create_database_memory
+from src.email.sender import create_sender
+from src.jobs.booking_events import create_booking_events
+from src.jobs.processed_jobs_table import create_processed_jobs_table
+from src.jobs.worker import create_worker
+from src.naming import stage_name
+from src.network.security_groups import create_security_groups
+from src.network.vpc import create_network
+from src.settings import load_settings
+from src.tickets.lambda_ import create_ticket_issuer
+from src.tickets.storage import create_ticket_storage
+
+settings = load_settings()
+name = stage_name(settings.stage)
+account = look_up_account()
+site, queues, keeping = settings.site, settings.queues, settings.keeping
+
+# Always on: none of this has an idle fee to speak of.
+sender = create_sender(settings.mail)
+events = create_booking_events(name, account_id=account.id, max_receive_count=queues.max_receive_count)
+processed_jobs = create_processed_jobs_table(name, keeping=keeping)
+storage = create_ticket_storage(name, account_id=account.id, public_url=site.public_url, keeping=keeping)
+worker = create_worker(
+    name,
+    stage=settings.stage,
+    account_id=account.id,
+    queue=events.jobs.queue,
+    processed_jobs=processed_jobs,
+    sender=sender,
+    code=function_archive("worker", folder=settings.build.artifacts_dir),
+    queues=queues,
+    keeping=keeping,
+    public_url=site.public_url,
+)
+issuer = create_ticket_issuer(
+    name,
+    stage=settings.stage,
+    account_id=account.id,
+    queue=events.tickets.queue,
+    storage=storage,
+    code=function_archive("tickets", folder=settings.build.artifacts_dir),
+    queues=queues,
+    keeping=keeping,
+)
+network = create_network(name, region=account.region)
+security_groups = create_security_groups(name, vpc_id=network.vpc.id, site=site)
+repository = create_image_repository(name, force_destroy=keeping.force_destroy)
+api_logs = create_api_logs(name, retention_days=keeping.log_retention_days)
+memory = create_database_memory(name, data_enabled=settings.switches.data_enabled, restore_from=settings.restore_from)
+
+pulumi.export("stage", settings.stage)
+pulumi.export("topicArn", events.topic.arn)
+pulumi.export("jobsQueueUrl", events.jobs.queue.url)
+pulumi.export("jobsDlqUrl", events.jobs.dead_letters.url)
+pulumi.export("ticketsQueueUrl", events.tickets.queue.url)
+pulumi.export("ticketsDlqUrl", events.tickets.dead_letters.url)
+pulumi.export("processedJobsTable", processed_jobs.name)
+pulumi.export("ticketsTable", storage.table.name)
+pulumi.export("assetsBucket", storage.bucket.bucket)
+pulumi.export("signingSecretArn", storage.signing_secret.arn)
+pulumi.export("sender", sender.address)
+pulumi.export("repositoryUrl", repository.repository_url)
+
+# Everything below costs money while idle.
+if settings.switches.data_enabled:
+    database = create_database(
+        name,
+        network=network,
+        security_group=security_groups.data,
+        memory=memory,
+        sizes=settings.data,
+        deletion_protection=keeping.deletion_protection,
+    )
+    cache = create_cache(name, network=network, security_group=security_groups.data, sizes=settings.data)
+    pulumi.export("databaseIdentifier", database.instance.identifier)
+
+    # Inside, because the API cannot run without its database; the settings refuse to ask for that.
+    if settings.switches.compute_enabled:
+        api = create_api(
+            name,
+            stage=settings.stage,
+            account=account,
+            network=network,
+            security_groups=security_groups,
+            repository=repository,
+            logs=api_logs,
+            topic=events.topic,
+            storage=storage,
+            database=database,
+            cache=cache,
+            sessions_void_before=memory.life.rewound_at,
+            site=site,
+            size=settings.api,
+            consumers=[worker.trigger, issuer.trigger],
+        )
+        pulumi.export("apiUrl", api.url)
+        pulumi.export("apiCluster", api.cluster.name)
+        if api.task is not None:
+            pulumi.export("apiTaskDefinition", api.task.arn)

@@ -1,0 +1,103 @@
+"""The load balancer: the only door into the network.
+
+Its times fit one another: it closes idle connections after 60 s and the server keeps them longer (75 s), so the server
+never closes one that a request is on its way to. A task that leaves is given 30 s to finish its requests before it is
+told to stop, and then another 30 s (compute/task.py).
+"""
+
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_aws as aws
+
+from src.network.vpc import Network
+from src.ports import API_PORT, HTTP_PORT, HTTPS_PORT
+
+IDLE_TIMEOUT_SECONDS = 60
+DEREGISTRATION_DELAY_SECONDS = 30
+TLS_POLICY = "ELBSecurityPolicy-TLS13-1-2-2021-06"  # TLS 1.3, and 1.2 with forward secrecy
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadBalancer:
+    """Where the API answers, where its tasks register, and the listener that makes the target group usable."""
+
+    url: pulumi.Output[str]
+    target_group: aws.lb.TargetGroup
+    listener: aws.lb.Listener
+
+
+def create_load_balancer(
+    *, network: Network, security_group: aws.ec2.SecurityGroup, certificate_arn: str | None
+) -> LoadBalancer:
+    """The load balancer over both public subnets; HTTPS with a redirect if there is a certificate, else plain HTTP.
+
+    It and its target group are auto-named: names have 32 characters, a target group in use cannot be deleted, and so
+    the new one must come first. Hence its address changes with every flip of compute, and nothing that is always on
+    may depend on it: links use the setting publicUrl.
+    """
+    balancer = aws.lb.LoadBalancer(
+        "api",
+        load_balancer_type="application",
+        internal=False,
+        subnets=[subnet.id for subnet in network.public],
+        security_groups=[security_group.id],
+        idle_timeout=IDLE_TIMEOUT_SECONDS,
+        drop_invalid_header_fields=True,
+    )
+    target_group = aws.lb.TargetGroup(
+        "api",
+        vpc_id=network.vpc.id,
+        target_type="ip",
+        protocol="HTTP",
+        port=API_PORT,
+        deregistration_delay=DEREGISTRATION_DELAY_SECONDS,
+        health_check={
+            "path": "/readyz",
+            "matcher": "200",
+            "interval": 10,
+            "timeout": 5,
+            "healthy_threshold": 2,
+            "unhealthy_threshold": 3,
+        },
+    )
+    if certificate_arn:
+        listener = _create_tls_listener(balancer, target_group=target_group, certificate_arn=certificate_arn)
+    else:
+        listener = aws.lb.Listener(
+            "http",
+            load_balancer_arn=balancer.arn,
+            port=HTTP_PORT,
+            protocol="HTTP",
+            default_actions=[{"type": "forward", "target_group_arn": target_group.arn}],
+        )
+    scheme = "https" if certificate_arn else "http"
+    return LoadBalancer(
+        url=pulumi.Output.concat(scheme, "://", balancer.dns_name), target_group=target_group, listener=listener
+    )
+
+
+def _create_tls_listener(
+    balancer: aws.lb.LoadBalancer, *, target_group: aws.lb.TargetGroup, certificate_arn: str
+) -> aws.lb.Listener:
+    aws.lb.Listener(
+        "redirect",
+        load_balancer_arn=balancer.arn,
+        port=HTTP_PORT,
+        protocol="HTTP",
+        default_actions=[
+            {
+                "type": "redirect",
+                "redirect": {"protocol": "HTTPS", "port": str(HTTPS_PORT), "status_code": "HTTP_301"},
+            }
+        ],
+    )
+    return aws.lb.Listener(
+        "https",
+        load_balancer_arn=balancer.arn,
+        port=HTTPS_PORT,
+        protocol="HTTPS",
+        ssl_policy=TLS_POLICY,
+        certificate_arn=certificate_arn,
+        default_actions=[{"type": "forward", "target_group_arn": target_group.arn}],
+    )

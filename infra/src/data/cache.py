@@ -1,0 +1,68 @@
+"""Valkey on ElastiCache: rate limits and cached lists, all of which may be lost."""
+
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_aws as aws
+
+from src.network.vpc import Network
+from src.ports import REDIS_PORT
+from src.settings import DataSettings
+
+ENGINE = "valkey"
+ENGINE_VERSION = "8.0"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cache:
+    """The replication group, and the stored token that clients authenticate with (the secret's whole string)."""
+
+    group: aws.elasticache.ReplicationGroup
+    token: aws.secretsmanager.SecretVersion
+
+
+def create_cache(name: str, *, network: Network, security_group: aws.ec2.SecurityGroup, sizes: DataSettings) -> Cache:
+    """The replication group ``…-redis`` in private subnets, with TLS and a token; replicas take over if it fails."""
+    token = _create_token(name)
+    subnets = aws.elasticache.SubnetGroup(
+        "redis", name=f"{name}-redis", subnet_ids=[subnet.id for subnet in network.private]
+    )
+    group = aws.elasticache.ReplicationGroup(
+        "redis",
+        replication_group_id=f"{name}-redis",
+        description="Rate limits and caches: all of it may be lost",
+        engine=ENGINE,
+        engine_version=ENGINE_VERSION,
+        node_type=sizes.cache_node_type,
+        num_cache_clusters=1 + sizes.cache_replicas,
+        automatic_failover_enabled=sizes.cache_replicas > 0,
+        multi_az_enabled=sizes.cache_replicas > 0,
+        port=REDIS_PORT,
+        subnet_group_name=subnets.name,
+        security_group_ids=[security_group.id],
+        at_rest_encryption_enabled=True,
+        transit_encryption_enabled=True,
+        # What is stored, not what this run generated: the two differ in every run but the first.
+        auth_token=token.secret_string,
+        apply_immediately=True,
+    )
+    return Cache(group=group, token=token)
+
+
+def _create_token(name: str) -> aws.secretsmanager.SecretVersion:
+    secret = aws.secretsmanager.Secret(
+        "redis-token",
+        name=f"{name}-redis-token",
+        description="Token that clients of Valkey authenticate with",
+        # It protects nothing once its server is gone, and a secret that waits for its deletion would hold its name
+        # against the next wake.
+        recovery_window_in_days=0,
+    )
+    # Letters and digits only: ElastiCache takes 16 to 128 printable characters without @ " and /.
+    generated = aws.secretsmanager.get_random_password_output(password_length=64, exclude_punctuation=True)
+    return aws.secretsmanager.SecretVersion(
+        "redis-token",
+        secret_id=secret.id,
+        secret_string=pulumi.Output.secret(generated.random_password),
+        opts=pulumi.ResourceOptions(ignore_changes=["secretString"]),  # made once; each run generates another
+    )

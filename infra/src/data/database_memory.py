@@ -1,0 +1,105 @@
+"""The stage's memory of its database: one parameter, always on and free, and the look-ups that a run begins with.
+
+The parameter holds ``{"bornFrom":…,"final":…,"rewoundAt":…}``. The database depends on it, so a new life is written
+down before anything is made of it, and an interrupted run finds it.
+"""
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pulumi_aws as aws
+
+from src.data.database_life import DatabaseLifeError, Instance, Life, Observed, decide
+from src.policies import compact_json
+
+# How the provider says that no snapshot has the name; every other failure of the look-up stops the run.
+_NO_RESULTS = "Your query returned no results"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatabaseMemory:
+    """The life that this run decided on, and the parameter that remembers it."""
+
+    identifier: str
+    life: Life
+    parameter: aws.ssm.Parameter
+
+
+def create_database_memory(name: str, *, data_enabled: bool, restore_from: str | None) -> DatabaseMemory:
+    """Look, decide (`database_life.decide`) and remember: the parameter ``/<name>/database-life``.
+
+    ``data_enabled`` is what the run wants, not what is there. Raises DatabaseLifeError where the run must stop, and
+    whatever a look-up fails with.
+    """
+    identifier = f"{name}-db"
+    path = f"/{name}"
+    life = decide(
+        Observed(
+            identifier=identifier,
+            data_enabled=data_enabled,
+            instance=look_up_instance(identifier),
+            remembered=look_up_life(path),
+            restore_from=restore_from,
+            snapshot_status=look_up_snapshot_status,
+            now=datetime.now(UTC),
+        )
+    )
+    parameter = aws.ssm.Parameter(
+        "database-life",
+        name=f"{path}/database-life",
+        description="What the next database of this stage is born from; written by the program, not by hand",
+        type="String",
+        # Not a secret, and whoever reads a preview should see what a run is about to restore.
+        insecure_value=compact_json({"final": life.final, "bornFrom": life.born_from, "rewoundAt": life.rewound_at}),
+    )
+    return DatabaseMemory(identifier=identifier, life=life, parameter=parameter)
+
+
+def look_up_instance(identifier: str) -> Instance:
+    """Whether RDS has an instance of this identifier, in whatever state. (The look-up does not tell which.)"""
+    found = aws.rds.get_instances(filters=[{"name": "db-instance-id", "values": [identifier]}])
+    return Instance.PRESENT if identifier in found.instance_identifiers else Instance.ABSENT
+
+
+def look_up_life(path: str) -> Life | None:
+    """What the stage remembers below ``path``, or None. Raises DatabaseLifeError if that cannot be read."""
+    parameter = f"{path}/database-life"
+    found = aws.ssm.get_parameters_by_path(path=path)
+    if parameter not in found.names:
+        return None
+    return parse_life(found.values[found.names.index(parameter)], parameter=parameter)
+
+
+def parse_life(text: str, *, parameter: str) -> Life:
+    """A remembered life. Raises DatabaseLifeError if it is not what the program writes."""
+    try:
+        value = json.loads(text)
+        final, born_from, rewound_at = value["final"], value["bornFrom"], value["rewoundAt"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise _unreadable(parameter, text) from error
+    for part in (final, born_from, rewound_at):
+        if part is not None and not isinstance(part, str):
+            raise _unreadable(parameter, text)
+    return Life(final=final, born_from=born_from, rewound_at=rewound_at)
+
+
+def look_up_snapshot_status(snapshot: str) -> str | None:
+    """The status of a snapshot by its name, or None if there is none.
+
+    By name, never ``most_recent``: that sorts a snapshot which is still being written as the oldest.
+    """
+    try:
+        return aws.rds.get_snapshot(db_snapshot_identifier=snapshot).status
+    except Exception as error:
+        if _NO_RESULTS in str(error):  # the SDK knows one kind of exception for every failed look-up
+            return None
+        raise
+
+
+def _unreadable(parameter: str, text: str) -> DatabaseLifeError:
+    return DatabaseLifeError(
+        f"parameter {parameter} holds {text!r}, which the program did not write: put back "
+        '{"bornFrom":null,"final":"<its final snapshot>","rewoundAt":null} with the snapshot that the database ended '
+        "in, or delete the parameter if this stage never had a database"
+    )
