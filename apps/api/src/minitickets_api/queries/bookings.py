@@ -1,0 +1,138 @@
+"""A customer's bookings."""
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal, Self
+from uuid import UUID
+
+import asyncpg
+
+from minitickets_api import cursors
+from minitickets_api.database import connection
+from minitickets_api.refusals import Code, Refusal
+from minitickets_api.venue_time import local_start
+
+MAX_PAGE = 100
+_QUERY = "bookings.mine"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BookingView:
+    """A booking as its owner sees it.
+
+    ``starts_at`` is the venue's local time with its UTC offset; ``booked_at`` and ``cancelled_at`` are ISO 8601 in
+    UTC; ``total_minor`` is in minor units of ``currency``. A cancelled booking keeps the names of its seats.
+    """
+
+    booking_id: str
+    event_id: str
+    event_title: str
+    venue: str
+    starts_at: str
+    time_zone: str
+    seats: tuple[str, ...]
+    total_minor: int
+    currency: str
+    status: Literal["confirmed", "cancelled"]
+    booked_at: str
+    cancelled_at: str | None
+
+    def to_json(self) -> str:
+        """For the memory of an idempotency key."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """What ``to_json`` wrote, perhaps by an older version of this program."""
+        stored = json.loads(text)
+        return cls(**{**stored, "seats": tuple(stored["seats"])})
+
+
+@dataclass(frozen=True, kw_only=True)
+class BookingsPage:
+    """``next_cursor`` is None on the last page."""
+
+    bookings: tuple[BookingView, ...]
+    next_cursor: str | None
+
+
+BOOKING_WITH_EVENT = """
+select b.booking_id, b.event_id, b.seats, b.total_minor, b.currency, b.created_at, b.cancelled_at,
+    e.title, e.venue, e.starts_at, e.time_zone
+from bookings b join events e using (event_id)
+"""
+
+
+async def mine(pool: asyncpg.Pool, *, user_id: str, cursor: str | None = None, limit: int = 50) -> BookingsPage:
+    """The bookings of ``user_id``, the newest first; at most ``limit`` (1 to 100) a page.
+
+    Raises Refusal: BAD_REQUEST for a cursor of another list or person, SERVICE_UNAVAILABLE without a database.
+    """
+    if not 1 <= limit <= MAX_PAGE:
+        raise Refusal(Code.BAD_REQUEST, f"limit: must be from 1 to {MAX_PAGE}")
+    before_time, before_id = _position(cursor, user_id)
+    async with connection(pool) as database:
+        rows = await database.fetch(
+            f"{BOOKING_WITH_EVENT} where b.user_id = $1"
+            " and ($2::timestamptz is null or (b.created_at, b.booking_id) < ($2, $3::uuid))"
+            " order by b.created_at desc, b.booking_id desc limit $4",
+            UUID(user_id),
+            before_time,
+            before_id,
+            limit + 1,
+        )
+    page = rows[:limit]
+    following = None
+    if len(rows) > limit:
+        last = page[-1]
+        position = [last["created_at"].isoformat(), str(last["booking_id"])]
+        following = cursors.encode(query=_QUERY, owner=user_id, position=position)
+    return BookingsPage(bookings=tuple(booking_view(row) for row in page), next_cursor=following)
+
+
+async def confirmed_among(pool: asyncpg.Pool, *, user_id: str, booking_ids: Collection[str]) -> frozenset[str]:
+    """Those of ``booking_ids`` that are bookings of ``user_id`` and not cancelled: only their tickets are valid.
+
+    Raises Refusal(SERVICE_UNAVAILABLE) without a database.
+    """
+    async with connection(pool) as database:
+        rows = await database.fetch(
+            "select booking_id from bookings"
+            " where booking_id = any($1::uuid[]) and user_id = $2 and cancelled_at is null",
+            [UUID(booking_id) for booking_id in booking_ids],
+            UUID(user_id),
+        )
+    return frozenset(str(row["booking_id"]) for row in rows)
+
+
+def booking_view(row: Mapping[str, Any]) -> BookingView:
+    """The view of a row of ``BOOKING_WITH_EVENT``."""
+    cancelled_at: datetime | None = row["cancelled_at"]
+    return BookingView(
+        booking_id=str(row["booking_id"]),
+        event_id=str(row["event_id"]),
+        event_title=row["title"],
+        venue=row["venue"],
+        starts_at=local_start(row["starts_at"], row["time_zone"]),
+        time_zone=row["time_zone"],
+        seats=tuple(row["seats"]),
+        total_minor=row["total_minor"],
+        currency=row["currency"],
+        status="confirmed" if cancelled_at is None else "cancelled",
+        booked_at=instant(row["created_at"]),
+        cancelled_at=None if cancelled_at is None else instant(cancelled_at),
+    )
+
+
+def instant(moment: datetime) -> str:
+    """``moment`` in UTC, as ISO 8601 to the microsecond."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def _position(cursor: str | None, user_id: str) -> tuple[datetime | None, UUID | None]:
+    if cursor is None:
+        return None, None
+    time, booking_id = cursors.decode(cursor, query=_QUERY, owner=user_id, length=2)
+    return cursors.position_time(time), cursors.position_uuid(booking_id)

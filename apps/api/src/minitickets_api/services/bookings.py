@@ -1,0 +1,87 @@
+"""The desk where seats are booked and given back."""
+
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+import asyncpg
+
+from minitickets_api.queries.bookings import BookingView
+from minitickets_api.refusals import Code, Refusal
+from minitickets_api.services import idempotency
+from minitickets_api.services.booking_batches import BookingBatches
+from minitickets_api.services.booking_decisions import BookingCustomer, BookingRequest, new_ids
+from minitickets_api.services.cancellations import cancel_booking
+from minitickets_api.services.coalescing import Coalescer
+from minitickets_contracts import fields
+from minitickets_contracts.fields import ContractError
+
+__all__ = ["BookingCustomer", "BookingDesk"]
+
+
+class BookingDesk:
+    """Books and cancels seats for the requests of this process. Bookings that wait for an event share a transaction.
+
+    ``on_commit`` is called after each transaction that left a message in the outbox.
+    """
+
+    def __init__(self, *, pool: asyncpg.Pool, on_commit: Callable[[], None]) -> None:
+        self._pool = pool
+        batches = BookingBatches(pool=pool, on_commit=on_commit)
+        self._requests: Coalescer[BookingRequest, BookingView] = Coalescer(
+            run=batches.run, lane=lambda request: request.event_id
+        )
+
+    async def close(self) -> None:
+        """Decide what waits, and take nothing new."""
+        await self._requests.close()
+
+    async def create(
+        self,
+        *,
+        customer: BookingCustomer,
+        event_id: str,
+        seats: Sequence[str],
+        idempotency_key: str,
+        correlation_id: str,
+    ) -> BookingView:
+        """Book 1 to 10 different ``seats``; the booking and its message are committed when this returns.
+
+        The same key with the same input (in any order of seats) gives the same booking. Raises Refusal, and has then
+        changed nothing: BAD_REQUEST (wrong or unknown seats, the event has begun), NOT_FOUND (no such event, or a
+        draft), CONFLICT (``seats`` in its details are taken, or the key was used for another input), UNAUTHORIZED (the
+        account is gone). SERVICE_UNAVAILABLE means undecided: ask again with the same key.
+        """
+        try:
+            wanted = fields.seats("seats", list(seats))
+        except ContractError as error:
+            raise Refusal(Code.BAD_REQUEST, str(error)) from None
+        event = _id(event_id, "There is no such event.")
+        booking_id, message_id = new_ids()
+        request = BookingRequest(
+            booking_id=booking_id,
+            message_id=message_id,
+            user_id=UUID(customer.user_id),
+            event_id=event,
+            customer=customer,
+            seats=wanted,
+            idempotency_key=idempotency.checked_key(idempotency_key),
+            input_hash=idempotency.hash_input({"eventId": str(event), "seats": sorted(wanted)}),
+            correlation_id=correlation_id,
+        )
+        return await self._requests.submit(request)
+
+    async def cancel(self, *, user_id: str, booking_id: str, idempotency_key: str) -> BookingView:
+        """The booking, cancelled; its seats are free again. See ``cancel_booking`` for what it refuses."""
+        return await cancel_booking(
+            self._pool,
+            user_id=UUID(user_id),
+            booking_id=_id(booking_id, "There is no such booking."),
+            idempotency_key=idempotency.checked_key(idempotency_key),
+        )
+
+
+def _id(text: str, message: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise Refusal(Code.NOT_FOUND, message) from None
