@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType
 
+import boto3
 import pytest
 
 LoadFunction = Callable[[Mapping[str, str]], ModuleType]
@@ -22,6 +23,8 @@ def load_function(monkeypatch: pytest.MonkeyPatch) -> Iterator[LoadFunction]:
                 monkeypatch.delenv(name)
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
+        # boto3's own session keeps the credentials of whoever made the first client.
+        monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
         sys.modules.pop("minitickets_worker.batch", None)
         loaded.append(importlib.import_module("minitickets_worker.batch"))
         return loaded[-1]
