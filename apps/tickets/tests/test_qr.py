@@ -2,7 +2,7 @@ import random
 import string
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minitickets_contracts.fields import ContractError
@@ -26,6 +26,7 @@ def test_a_token_of_any_length_decodes_from_its_image(characters: int) -> None:
     assert read_qr(draw_qr(token)) == token
 
 
+@settings(deadline=None)
 @given(
     booking=st.uuids(),
     event=st.uuids(),

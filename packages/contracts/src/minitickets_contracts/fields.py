@@ -9,7 +9,8 @@ SEAT_PATTERN = re.compile(r"[A-Z0-9-]{1,8}")
 MAX_SEATS_PER_BOOKING = 10
 _CURRENCY = re.compile(r"[A-Z]{3}")
 _TIME_ZONE = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*")
-_STARTS_AT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d")
+_STARTS_AT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d", re.ASCII)
+_SPACE = re.compile(r"\s")
 # C0 and C1 controls would let a name add a mail header or a log line; lone surrogates cannot be encoded.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
@@ -38,6 +39,15 @@ def text(field: str, value: object, *, longest: int) -> str:
     if _UNPRINTABLE.search(value):
         raise ContractError(field, "must not contain control characters or lone surrogates")
     return value
+
+
+def email(field: str, value: object) -> str:
+    """``value`` if it has the form of a mail address; whether it exists, only mail can tell."""
+    candidate = text(field, value, longest=254)
+    local_part, _, domain = candidate.rpartition("@")
+    if not local_part or not domain or _SPACE.search(candidate):
+        raise ContractError(field, "must be a mail address")
+    return candidate
 
 
 def uuid(field: str, value: object) -> str:
@@ -98,16 +108,18 @@ def time_zone(field: str, value: object) -> str:
 def starts_at(field: str, value: object) -> str:
     """``value`` if it is local time with its UTC offset, to the second: ``2026-12-31T20:00:00-08:00``.
 
-    ``Z`` and fractions are refused: the first ten characters must be the date on the door, and one moment must
-    have one spelling, because it is part of a key.
+    ``Z``, ``-00:00`` and fractions are refused: the first ten characters must be the date on the door, and one
+    moment must have one spelling, because it is part of a key.
     """
     candidate = text(field, value, longest=25)
     if not _STARTS_AT.fullmatch(candidate):
         raise ContractError(field, "must look like 2026-12-31T20:00:00-08:00")
     try:
-        datetime.fromisoformat(candidate)
+        canonical = datetime.fromisoformat(candidate).isoformat()
     except ValueError:
-        raise ContractError(field, "must be a date and time that exist") from None
+        canonical = ""
+    if canonical != candidate:
+        raise ContractError(field, "must be a date, a time and an offset that exist")
     return candidate
 
 

@@ -22,8 +22,7 @@ class Customer:
 
     def __post_init__(self) -> None:
         fields.uuid("customer.userId", self.user_id)
-        if "@" not in fields.text("customer.email", self.email, longest=254):
-            raise ContractError("customer.email", "must be a mail address")
+        fields.email("customer.email", self.email)
         fields.text("customer.name", self.name, longest=200)
 
 
@@ -146,11 +145,10 @@ def message_document(body: str) -> Mapping[str, object]:
     """The JSON object in ``body``, whatever its type. Raises ContractError for anything else."""
     _check_size(body)
     try:
-        return fields.mapping("message", json.loads(body))
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, ContractError):
-            raise
+        document = json.loads(body)
+    except (ValueError, RecursionError):
         raise ContractError("message", "must be JSON") from None
+    return fields.mapping("message", document)
 
 
 def message_type(body: str) -> str:

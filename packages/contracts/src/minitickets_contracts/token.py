@@ -39,8 +39,8 @@ class SigningKeys:
         for key_id, key in self.keys.items():
             if not _KEY_ID.fullmatch(key_id):
                 raise ContractError("keys", "must have ids of 1 to 16 characters of a-z, 0-9 and -")
-            if not isinstance(key, str) or len(key) < 32:
-                raise ContractError(f"keys.{key_id}", "must be a string of at least 32 characters")
+            if not isinstance(key, str) or not key.isascii() or len(key) < 32:
+                raise ContractError(f"keys.{key_id}", "must be a string of at least 32 ASCII characters")
         if self.current not in self.keys:
             raise ContractError("current", "must name one of the keys")
 
@@ -53,7 +53,10 @@ class SigningKeys:
         document = _object("secret", secret)
         current = fields.text("current", fields.required("", document, "current"), longest=16)
         keys = fields.mapping("keys", fields.required("", document, "keys"))
-        return cls(current, {key_id: _key(key_id, key) for key_id, key in keys.items()})
+        if not all(isinstance(key, str) for key in keys.values()):
+            # Which one is not said: in a secret with ids and keys swapped the id is the key.
+            raise ContractError("keys", "must hold strings")
+        return cls(current, {key_id: str(key) for key_id, key in keys.items()})
 
     def to_json(self) -> str:
         """The secret's string."""
@@ -141,14 +144,7 @@ def _decode(field: str, text: str) -> bytes:
 
 def _object(field: str, text: str) -> Mapping[str, object]:
     try:
-        return fields.mapping(field, json.loads(text))
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, ContractError):
-            raise
+        document = json.loads(text)
+    except (ValueError, RecursionError):
         raise ContractError(field, "must be JSON") from None
-
-
-def _key(key_id: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise ContractError(f"keys.{key_id}", "must be a string")
-    return value
+    return fields.mapping(field, document)
