@@ -84,3 +84,54 @@ build: $(ZIPS) ## Build the functions' zips (dist/worker.zip, dist/tickets.zip)
 
 $(ZIPS): dist/%.zip: $(ZIP_SOURCES) $(ENV)
 	@$(BIN)/python -m ops.artifacts $*
+
+# AWS. Each is one run of `python -m ops.…`, which checks first what it needs and exits 2 with nothing changed if that is
+# missing. YES=1 answers its questions, RESTORE_FROM=, BASE_IMAGE= and CONTAINER_ENGINE= reach it as they are.
+AWS_TARGETS := push preview up destroy outputs compute-on compute-off data-on data-off sleep wake
+$(AWS_TARGETS): export STAGE := $(STAGE)
+DEPLOY = @$(BIN)/python -m ops.deploy
+
+.PHONY: image $(AWS_TARGETS)
+image: $(ENV) ## Build the API's image with docker, podman or buildah (BASE_IMAGE=, PLATFORM=, CONTAINER_ENGINE=)
+	@$(BIN)/python -m ops.image build
+push: $(ENV) ## Push the image to STAGE's repository and name its digest in Pulumi.STAGE.yaml
+	@$(BIN)/python -m ops.image push
+preview: $(ENV) ## Show what `make up` would do in STAGE, and whether it would refuse (ARGS=--diff: every property)
+	$(DEPLOY) preview $(ARGS)
+up: $(ENV) ## Deploy STAGE: preview, refuse what loses data, ask (YES=1: do not), apply
+	$(DEPLOY) up
+destroy: $(ENV) ## Delete STAGE with all its data and snapshots; asks for its name (CONFIRM=STAGE)
+	$(DEPLOY) destroy
+outputs: $(ENV) ## Print what STAGE's stack tells: addresses, names, ARNs
+	$(DEPLOY) outputs
+compute-on: $(ENV) ## Bring STAGE's containers and load balancer up
+	$(DEPLOY) compute-on
+compute-off: $(ENV) ## Take STAGE's containers and load balancer away; nothing is lost
+	$(DEPLOY) compute-off
+data-on: $(ENV) ## Bring STAGE's database back from its final snapshot (or RESTORE_FROM=snapshot|none)
+	$(DEPLOY) data-on
+data-off: $(ENV) ## Take STAGE's database and cache away; a final snapshot keeps every booking
+	$(DEPLOY) data-off
+sleep: $(ENV) ## compute-off and data-off in one run
+	$(DEPLOY) sleep
+wake: $(ENV) ## data-on and compute-on in one run (RESTORE_FROM= as in data-on)
+	$(DEPLOY) wake
+
+# The local platform. Its state is below .local/state/<stage>; nothing else on this machine is touched.
+SEATS ?= 3
+CUSTOMERS ?= 1
+COMPUTE ?= on
+DATA ?= on
+LOCAL := $(BIN)/python -m local
+
+.PHONY: demo
+demo: $(ENV) $(EMULATOR_ENV) $(ZIPS) ## Book on a fresh local platform, see mail and tickets come (SEATS=3 CUSTOMERS=1)
+	@exec $(LOCAL) demo --seats $(SEATS) --customers $(CUSTOMERS)
+
+.PHONY: local
+local: $(ENV) $(EMULATOR_ENV) $(ZIPS) ## Bring a stage up on this machine, as it was left (STAGE=dev COMPUTE=on DATA=on)
+	@exec $(LOCAL) up --stage $(STAGE) --compute $(COMPUTE) --data $(DATA)
+
+.PHONY: local-reset
+local-reset: $(ENV) ## Delete all that a stage keeps on this machine (STAGE=dev)
+	@$(LOCAL) reset --stage $(STAGE)

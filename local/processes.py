@@ -1,15 +1,17 @@
 """Child processes that end with the platform, however it ends."""
 
+import contextlib
 import ctypes
 import os
 import queue
+import random
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -25,6 +27,46 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+# Below the range from which the kernel takes ports for outgoing connections, so that a port which is kept between two
+# runs is not in use by chance at the second.
+_LASTING_PORTS = range(20_000, 30_000)
+
+
+def lasting_port(taken: Collection[int] = ()) -> int:
+    """A free TCP port of 127.0.0.1 that can be had again after a restart; none of ``taken``."""
+    for port in random.sample(_LASTING_PORTS, k=200):
+        if port in taken:
+            continue
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise ProcessError(f"no free port between {_LASTING_PORTS.start} and {_LASTING_PORTS.stop - 1} on 127.0.0.1")
+
+
+def kernel_start_time(pid: int) -> str | None:
+    """When a process started, as the kernel counts; None if there is none. With the pid it names one process for ever.
+
+    Zombies count as ended.
+    """
+    try:
+        # "pid (name) state …": the name may hold anything, so count from its closing parenthesis.
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] == "Z" else fields[19]
+
+
+def boot_id() -> str:
+    """Which boot of the machine this is: process numbers mean nothing across two."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
 
 
 def accepts_connections(port: int) -> bool:
@@ -49,14 +91,16 @@ def wait_until(what: str, condition: Callable[[], bool], *, seconds: float, aliv
 
 
 class Child:
-    """A running child process, its output in a log file."""
+    """A running child process, its output in a log file (or, with None, where ours goes)."""
 
-    def __init__(self, name: str, process: "subprocess.Popen[bytes]", log: Path, stop_signal: signal.Signals) -> None:
+    def __init__(
+        self, name: str, process: "subprocess.Popen[bytes]", log: Path | None, stop_signal: signal.Signals
+    ) -> None:
         self.name = name
         self.log = log
         self.pid = process.pid
+        self.stop_signal = stop_signal
         self._process = process
-        self._stop_signal = stop_signal
 
     def exit_code(self) -> int | None:
         """The exit code, negative for a signal; None while it runs."""
@@ -64,7 +108,7 @@ class Child:
 
     def log_tail(self, lines: int = 15) -> str:
         """The end of its log, for an error message."""
-        if not self.log.exists():
+        if self.log is None or not self.log.exists():
             return ""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
@@ -79,12 +123,22 @@ class Child:
 
     def stop(self, seconds: float = 10) -> int:
         """End it: its stop signal first, SIGKILL to its whole group after ``seconds``. Returns the exit code."""
-        self.send(self._stop_signal)
+        self.send(self.stop_signal)
         try:
             return self._process.wait(seconds)
         except subprocess.TimeoutExpired:
-            os.killpg(self.pid, signal.SIGKILL)
+            self.end_group()
             return self._process.wait(10)
+
+    def end_group(self) -> None:
+        """SIGKILL whatever is left of its group: it and its own children."""
+        end_group(self.pid)
+
+
+def end_group(leader: int) -> None:
+    """SIGKILL the whole process group of ``leader``, if there is one."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
 
 
 def start(
@@ -92,7 +146,7 @@ def start(
     argv: Sequence[str],
     *,
     env: Mapping[str, str],
-    log: Path,
+    log: Path | None,
     cwd: Path | None = None,
     stop_signal: signal.Signals = signal.SIGTERM,
 ) -> Child:
@@ -100,18 +154,19 @@ def start(
 
     ``env`` is the whole environment: nothing of ours leaks in.
     """
-    log.parent.mkdir(parents=True, exist_ok=True)
+    if log is not None:
+        log.parent.mkdir(parents=True, exist_ok=True)
     parent = os.getpid()
 
     def launch() -> "subprocess.Popen[bytes]":
-        with log.open("ab") as output:
+        with log.open("ab") if log is not None else contextlib.nullcontext() as output:
             return subprocess.Popen(
                 argv,
                 env=dict(env),
                 cwd=cwd,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
-                stderr=subprocess.STDOUT,
+                stderr=None if output is None else subprocess.STDOUT,
                 start_new_session=True,
                 preexec_fn=_ends_with(parent, stop_signal) if sys.platform == "linux" else None,
             )

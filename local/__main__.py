@@ -1,0 +1,175 @@
+"""The local platform's commands: ``python -m local demo | up | reset``. The Makefile calls them."""
+
+import secrets
+import signal
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+import click
+
+from local.demo import MOST_SEATS, StepMissingError, run_demo, seed
+from local.processes import ProcessError
+from local.progress import Progress
+from local.session import Session, SessionError, reset_stage, running_platform
+from local.stage_folder import StageFolder, StageInUseError, read_json, stage_folder, write_json
+from local.visitor import ApiRefusedError
+
+_DEMO = "demo"
+_SWITCH = click.Choice(["on", "off"])
+
+
+@click.group(context_settings={"max_content_width": 110})
+def main() -> None:
+    """The deployed program on this machine."""
+    # Ended from outside, it still ends what it started.
+    signal.signal(signal.SIGTERM, _end)
+
+
+def _end(number: int, _: FrameType | None) -> NoReturn:
+    sys.exit(128 + number)
+
+
+@main.command()
+@click.option("--stage", default="dev", show_default=True, help="Stage whose Pulumi.<stage>.yaml is applied.")
+@click.option("--seats", type=click.IntRange(1, MOST_SEATS), default=3, show_default=True, help="Seats a customer.")
+@click.option("--customers", type=click.IntRange(1, 500), default=1, show_default=True, help="Customers at a time.")
+@click.option("--folder", type=click.Path(path_type=Path), help="State folder, emptied first; .local/state/demo.")
+def demo(stage: str, seats: int, customers: int, folder: Path | None) -> None:
+    """Book seats and watch the mail and the tickets come; exit 0 only if all of it happened."""
+    kept = StageFolder(folder or stage_folder(_DEMO))
+    progress = Progress()
+    try:
+        reset_stage(kept, progress)
+        with running_platform(kept, stage=stage, config=_config(compute="on", data="on"), progress=progress) as session:
+            run_demo(session, seats=seats, customers=customers, progress=progress)
+    except StageInUseError as error:
+        _fail(f"a demo is running already: {error}", 2)
+    except SessionError as error:
+        _fail(f"{error}; the logs are in {kept.path / 'logs'}", error.exit_code)
+    except (StepMissingError, ProcessError, ApiRefusedError) as error:
+        _fail(f"MISSING: {error}\n{_where_to_look(kept)}", 1)
+    progress.say("the demo is over: all of it happened")
+
+
+@main.command()
+@click.option("--stage", default="dev", show_default=True, help="Stage whose Pulumi.<stage>.yaml is applied.")
+@click.option("--compute", type=_SWITCH, default="on", show_default=True, help="The API and its load balancer.")
+@click.option("--data", type=_SWITCH, default="on", show_default=True, help="PostgreSQL and Valkey.")
+@click.option("--folder", type=click.Path(path_type=Path), help="State folder; .local/state/<stage>.")
+def up(stage: str, compute: str, data: str, folder: Path | None) -> None:
+    """Bring a stage up as it was left, and stay until Ctrl-C."""
+    kept = StageFolder(folder or stage_folder(stage))
+    progress = Progress()
+    try:
+        with running_platform(
+            kept, stage=stage, config=_config(compute=compute, data=data), progress=progress
+        ) as session:
+            click.echo(_description(session, stage, _demo_accounts(session) if session.api_url else None))
+            while session.supervisor.exit_code() is None:
+                _wait_a_little(session)
+    except KeyboardInterrupt:
+        return  # what was asked for: everything has ended
+    except SessionError as error:
+        _fail(f"{error}; the logs are in {kept.path / 'logs'}" if error.exit_code == 1 else str(error), error.exit_code)
+    except ProcessError as error:
+        _fail(f"{error}\n{_where_to_look(kept)}", 1)
+    sys.exit(session.supervisor.exit_code() or 0)
+
+
+@main.command()
+@click.option("--stage", default="dev", show_default=True, help="Stage to empty.")
+@click.option("--folder", type=click.Path(path_type=Path), help="State folder; .local/state/<stage>.")
+def reset(stage: str, folder: Path | None) -> None:
+    """Delete all that a stage keeps on this machine; refused while it runs."""
+    kept = StageFolder(folder or stage_folder(stage))
+    try:
+        reset_stage(kept, Progress())
+    except StageInUseError as error:
+        _fail(f"{error}. Stop it first (Ctrl-C where it runs); nothing was deleted.", 2)
+    click.echo(f"{kept.path} is empty: the next start begins anew")
+
+
+def _config(*, compute: str, data: str) -> dict[str, str]:
+    def boolean(switch: str) -> str:
+        return "true" if switch == "on" else "false"
+
+    # The task runs from this checkout: its image is only a name here.
+    return {"computeEnabled": boolean(compute), "dataEnabled": boolean(data), "image": "local"}
+
+
+def _wait_a_little(session: Session) -> None:
+    try:
+        session.supervisor.wait(1)
+    except subprocess.TimeoutExpired:
+        return
+
+
+def _demo_accounts(session: Session) -> list[tuple[str, str, str]]:
+    """(role, email, password) of a local stage's accounts; they and an event are made at the first start."""
+    file = session.folder.path / "demo-accounts.json"
+    passwords = read_json(file) or {"organiser": secrets.token_urlsafe(9), "customer": secrets.token_urlsafe(9)}
+    write_json(file, passwords)
+    starts_at = (datetime.now(UTC) + timedelta(days=30)).strftime("%Y-%m-%dT20:00:00")
+    seed(
+        session,
+        {
+            "accounts": [
+                {
+                    "email": f"{role}@example.org",
+                    "name": f"Demo {role.capitalize()}",
+                    "password": password,
+                    "organiser": role == "organiser",
+                }
+                for role, password in passwords.items()
+            ],
+            "events": [
+                {
+                    "eventId": "5f0c4b0e-6a53-4b0b-9c5e-3f3d4b2f9a10",
+                    "title": "Opening night",
+                    "venue": "Paramount Theatre, Seattle",
+                    "startsAt": starts_at,
+                    "timeZone": "America/Los_Angeles",
+                    "rows": [{"row": row, "seats": 20} for row in "ABCDE"],
+                    "priceMinor": 4_500,
+                    "currency": "USD",
+                    "organiser": "organiser@example.org",
+                }
+            ],
+        },
+    )
+    return [(role, f"{role}@example.org", password) for role, password in passwords.items()]
+
+
+def _description(session: Session, stage: str, accounts: list[tuple[str, str, str]] | None) -> str:
+    lines = ["", f"Stage {stage} is up."]
+    if accounts is None:
+        lines.append("  API       off (this is the serverless half alone)")
+    else:
+        lines.append(f"  API       {session.api_url}")
+        lines += [f"  {role:<9} {email}  password {password}" for role, email, password in accounts]
+    lines += [
+        f"  Mailbox   {session.mailbox_url}",
+        f"  AWS       {session.endpoint} (any AWS SDK or CLI; access key 000000000000, any secret, us-east-1)",
+        f"  Logs      {session.folder.path / 'logs'}",
+        f"  Stop      Ctrl-C; everything is kept. `make local-reset STAGE={stage}` empties the stage.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _where_to_look(folder: StageFolder) -> str:
+    logs = sorted([*(folder.path / "logs").glob("*.log"), *(folder.path / "emulator").glob("*.log")])
+    return "\n".join(["Look into:", *(f"  {log}" for log in logs)])
+
+
+def _fail(text: str, exit_code: int) -> NoReturn:
+    click.echo(text, err=True)
+    sys.exit(exit_code)
+
+
+if __name__ == "__main__":
+    main()

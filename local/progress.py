@@ -1,0 +1,37 @@
+"""Lines for the person who watches, with the seconds since the start, and in a file for whoever comes later."""
+
+import contextlib
+import threading
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+
+class Progress:
+    """Says lines on standard output and keeps them in ``log``. One clock counts for all processes of a start."""
+
+    def __init__(self, *, since: float | None = None, log: Path | None = None) -> None:
+        self.since = time.time() if since is None else since
+        self._log = log
+        self._lock = threading.Lock()
+        self._said: set[str] = set()
+
+    def say(self, text: str) -> None:
+        """One line (or a few, for an error)."""
+        with self._lock:
+            # The terminal may be gone; what the line reports goes on.
+            with contextlib.suppress(OSError, ValueError):
+                print(f"{time.time() - self.since:6.1f} s  {text}", flush=True)
+            if self._log is not None:
+                with contextlib.suppress(OSError):
+                    self._log.parent.mkdir(parents=True, exist_ok=True)
+                    with self._log.open("a") as file:
+                        file.write(f"{datetime.now(UTC).isoformat(timespec='milliseconds')} {text}\n")
+
+    def say_once(self, text: str) -> None:
+        """A line that is news only the first time (a loosened policy)."""
+        with self._lock:
+            if text in self._said:
+                return
+            self._said.add(text)
+        self.say(text)

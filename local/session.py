@@ -1,0 +1,165 @@
+"""A platform with the program applied to it, for as long as somebody needs it: what `make demo` and `make local` open.
+
+The platform and the driver are processes of their own, started at the same time: half of the driver's time is imports.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from local.children import Children
+from local.control_client import ControlClient
+from local.processes import Child, ProcessError, start
+from local.progress import Progress
+from local.stage_folder import REPOSITORY, StageFolder, read_json
+
+_COME_UP_SECONDS = 60.0
+_APPLY_SECONDS = 180.0
+# The API's drain (30 s), then the servers (20 s): more than any of them needs.
+_GO_DOWN_SECONDS = 60.0
+_OUTPUTS_FILE = "stack-outputs.json"
+
+
+class SessionError(RuntimeError):
+    """The platform or the program did not come up, and has said why. ``exit_code`` is the one to end with."""
+
+    def __init__(self, text: str, exit_code: int) -> None:
+        super().__init__(text)
+        self.exit_code = exit_code
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """A platform that is up, and the outputs of the program's stack."""
+
+    folder: StageFolder
+    client: ControlClient
+    supervisor: Child
+    outputs: Mapping[str, Any]
+    mailbox_url: str
+    endpoint: str
+
+    @property
+    def api_url(self) -> str | None:
+        """Where the API answers, without a final slash; None with compute off."""
+        url: str | None = self.outputs.get("apiUrl")
+        return url.rstrip("/") if url else None
+
+    def run_task(self, command: list[str], *, environment: Mapping[str, str], seconds: float = 60) -> str:
+        """Run a one-off task of the API; its output. ProcessError with the output if it does not exit with 0."""
+        done = self.client.post(
+            "/tasks", {"command": command, "environment": dict(environment), "seconds": seconds}, seconds=seconds + 30
+        )
+        if done["exitCode"] != 0:
+            raise ProcessError(f"{' '.join(command)}: exit code {done['exitCode']}\n{done['output']}")
+        return str(done["output"])
+
+
+@contextmanager
+def running_platform(
+    folder: StageFolder,
+    *,
+    stage: str,
+    config: Mapping[str, str],
+    progress: Progress,
+    root: Path = REPOSITORY,
+    log: Path | None = None,
+) -> Iterator[Session]:
+    """Have the stage's platform up, with the program applied, while in the block; then everything ends.
+
+    ``config`` is set over the stage's file. Lines of the two processes go to ``log`` (None: standard output).
+    SessionError if one of them does not come up.
+    """
+    arguments = ["--stage", stage, "--folder", str(folder.path), "--since", repr(progress.since)]
+    supervisor = start("platform", _python("local.supervisor", *arguments), env=_environment(), log=log)
+    driver: Child | None = None
+    try:
+        settings = [f"--set={key}={value}" for key, value in config.items()]
+        driver = start(
+            "driver",
+            _python("local.drivers.mock", *arguments, "--root", str(root), *settings),
+            env=_environment(),
+            log=log,
+        )
+        yield _session(folder, supervisor, driver)
+    finally:
+        if driver is not None:
+            driver.stop()
+        _stop(supervisor, progress)
+
+
+def reset_stage(folder: StageFolder, progress: Progress) -> None:
+    """Delete all that a stage keeps, after ending what a crash may have left running; StageInUseError while it runs."""
+    if folder.path.exists():
+        with folder.held():
+            Children(folder.path / "children.json", say=progress.say).end_leftovers()
+        folder.remove()
+
+
+def _session(folder: StageFolder, supervisor: Child, driver: Child) -> Session:
+    try:
+        client = ControlClient.of(folder, seconds=_COME_UP_SECONDS, supervisor=supervisor)
+        client.wait_until_ready(seconds=_COME_UP_SECONDS)
+    except ProcessError as error:
+        # It has said why; it ends by itself or is ended by whoever reads this.
+        exit_code = _exit_code_soon(supervisor)
+        raise SessionError(f"the platform did not come up: {error}", exit_code or 1) from error
+    applied = _wait_for_driver(driver, supervisor)
+    if applied != 0:
+        raise SessionError("the program is not applied", applied)
+    running = folder.running() or {}
+    return Session(
+        folder=folder,
+        client=client,
+        supervisor=supervisor,
+        outputs=read_json(folder.path / _OUTPUTS_FILE),
+        mailbox_url=running["mailbox"],
+        endpoint=running["endpoint"],
+    )
+
+
+def _exit_code_soon(child: Child) -> int | None:
+    try:
+        return child.wait(_GO_DOWN_SECONDS)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def _wait_for_driver(driver: Child, supervisor: Child) -> int:
+    end = time.monotonic() + _APPLY_SECONDS
+    while (exit_code := driver.exit_code()) is None:
+        if supervisor.exit_code() is not None:
+            raise SessionError("the platform ended while the program was applied", supervisor.exit_code() or 1)
+        if time.monotonic() > end:
+            raise SessionError(f"the program is not applied after {_APPLY_SECONDS:g} s", 1)
+        time.sleep(0.01)
+    return exit_code
+
+
+def _stop(supervisor: Child, progress: Progress) -> None:
+    if supervisor.exit_code() is None and supervisor.stop(_GO_DOWN_SECONDS) < 0:
+        progress.say(f"the platform did not go down within {_GO_DOWN_SECONDS:g} s and was killed")
+
+
+def _python(module: str, *arguments: str) -> list[str]:
+    return [sys.executable, "-m", module, *arguments]
+
+
+def _environment() -> dict[str, str]:
+    """Nothing of the user's AWS settings may reach what acts on the emulator."""
+    return {
+        "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
+        "HOME": os.environ.get("HOME", "/"),
+        "LC_ALL": "C.UTF-8",
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "GRPC_ENABLE_FORK_SUPPORT": "0",
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+    }
