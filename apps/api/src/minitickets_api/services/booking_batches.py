@@ -34,6 +34,7 @@ set local enable_seqscan = off;
 set local enable_hashjoin = off;
 set local enable_mergejoin = off;
 """
+BEGIN_IMPATIENTLY = f"{BEGIN}set local lock_timeout = '500ms';"
 
 # Ordered, so that two processes with the same events in their batches never wait for one another in a circle.
 # NO KEY UPDATE, so that foreign keys to the event can still be checked. clock_timestamp, because waiting takes time.
@@ -85,11 +86,11 @@ class BookingBatches:
         self._pool = pool
         self._on_commit = on_commit
 
-    async def run(self, requests: Sequence[BookingRequest]) -> list[BookingView | Exception]:
+    async def run(self, requests: Sequence[BookingRequest], *, begin: str = BEGIN) -> list[BookingView | Exception]:
         """The outcome of each request, in order. A database error is the outcome of the request that caused it, not of
-        its neighbours: they are tried again without it."""
+        its neighbours: they are tried again without it. ``begin`` opens each transaction."""
         try:
-            return list(await self._decided(requests))
+            return list(await self._decided(requests, begin))
         except asyncpg.LockNotAvailableError as error:
             return await self._run_by_event(requests, error)
         except Exception as error:  # noqa: BLE001 - each waiting request is told
@@ -98,19 +99,19 @@ class BookingBatches:
             if len(requests) == 1:
                 return [_as_outcome(error)]
         middle = len(requests) // 2
-        return [*await self.run(requests[:middle]), *await self.run(requests[middle:])]
+        return [*await self.run(requests[:middle], begin=begin), *await self.run(requests[middle:], begin=begin)]
 
-    async def _decided(self, requests: Sequence[BookingRequest]) -> Sequence[BookingView | Exception]:
+    async def _decided(self, requests: Sequence[BookingRequest], begin: str) -> Sequence[BookingView | Exception]:
         try:
-            return await until_decided(lambda: self._commit(requests))
+            return await until_decided(lambda: self._commit(requests, begin))
         except (asyncpg.UniqueViolationError, asyncpg.DeadlockDetectedError):
             # A key was used for two events at once, or someone wrote without the event's lock: now that shows.
-            return await until_decided(lambda: self._commit(requests))
+            return await until_decided(lambda: self._commit(requests, begin))
 
     async def _run_by_event(
         self, requests: Sequence[BookingRequest], error: Exception
     ) -> list[BookingView | Exception]:
-        """Somebody else holds one of the events: the others need not wait for it again."""
+        """Somebody else holds one of the events, and all have waited for it: each on its own now, and not for long."""
         positions: defaultdict[UUID, list[int]] = defaultdict(list)
         for position, request in enumerate(requests):
             positions[request.event_id].append(position)
@@ -120,7 +121,7 @@ class BookingBatches:
 
         async def run_event(of_event: Sequence[int]) -> list[BookingView | Exception]:
             async with slots:
-                return await self.run([requests[position] for position in of_event])
+                return await self.run([requests[position] for position in of_event], begin=BEGIN_IMPATIENTLY)
 
         outcomes: dict[int, BookingView | Exception] = {}
         results = await asyncio.gather(*(run_event(of_event) for of_event in positions.values()))
@@ -128,8 +129,8 @@ class BookingBatches:
             outcomes.update(zip(of_event, result, strict=True))
         return [outcomes[position] for position in range(len(requests))]
 
-    async def _commit(self, requests: Sequence[BookingRequest]) -> Sequence[BookingView | Exception]:
-        async with acquired(self._pool) as connection, _transaction(connection):
+    async def _commit(self, requests: Sequence[BookingRequest], begin: str) -> Sequence[BookingView | Exception]:
+        async with acquired(self._pool) as connection, _transaction(connection, begin):
             decisions = await _decide_under_locks(connection, requests)
             if decisions.new:
                 await _insert(connection, decisions.new)
@@ -139,9 +140,9 @@ class BookingBatches:
 
 
 @asynccontextmanager
-async def _transaction(connection: Any) -> AsyncIterator[None]:
-    """A transaction that BEGIN opens with its settings in one round trip, which asyncpg's own cannot."""
-    await connection.execute(BEGIN)
+async def _transaction(connection: Any, begin: str) -> AsyncIterator[None]:
+    """A transaction that ``begin`` opens with its settings in one round trip, which asyncpg's own cannot."""
+    await connection.execute(begin)
     try:
         yield
     except BaseException:
