@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from local.handlers.handler import Handler, HandlerError, Inputs, Outputs, PlatformServices
+from local.handlers.refusals import refusals
 from local.processes import ProcessError
 from local.resource_store import Key, ResourceStore, StoredResource
 
@@ -41,7 +42,7 @@ class Provider:
     ) -> None:
         self._platform = platform
         self._store = store
-        self._handlers = handlers
+        self._handlers = {token: handler(platform) for token, handler in handlers.items()}
         self._look_up = look_up
         self._busy: set[Key] = set()
         self._lock = threading.Lock()
@@ -142,7 +143,7 @@ class Provider:
         handler = self._handlers.get(key.type)
         if handler is None:
             raise HandlerError(f"no handler for the resource type {key.type} ({key.name}): add one in local/handlers")
-        return handler(self._platform)
+        return handler
 
     def _stored(self, key: Key) -> StoredResource:
         stored = self._store.get(key)
@@ -171,7 +172,8 @@ class Provider:
             self._busy.add(key)
         began = time.monotonic()
         try:
-            yield
+            with refusals():
+                yield
         finally:
             with self._lock:
                 self._busy.discard(key)

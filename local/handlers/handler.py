@@ -83,9 +83,14 @@ class PlatformServices(Protocol):
 
 
 class Handler:
-    """One resource type. ``replaced_by`` names the inputs whose change replaces it (the provider's ForceNew)."""
+    """One resource type. ``replaced_by`` names the inputs whose change replaces it (the provider's ForceNew).
 
-    token: ClassVar[str]
+    A platform has one instance of each, for all its life: a handler may remember what it runs. Its verbs are called
+    from many threads. They may let botocore's errors and ProcessError pass: the caller turns them into HandlerError
+    (``refusals.refusals``).
+    """
+
+    resource_type: ClassVar[str]
     replaced_by: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, platform: PlatformServices) -> None:

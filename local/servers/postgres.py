@@ -2,14 +2,20 @@
 
 import importlib.util
 import os
+import shutil
 import signal
 import subprocess
+import tempfile
 from pathlib import Path
 
 from local.processes import Child, ProcessError, start, wait_until
 
 SUPERUSER = "rdsadmin"  # RDS's own name for it: the program's user is not a superuser there either
 _MINIMAL_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+
+# A Unix socket's address holds 108 bytes, its end included (unix(7)); the server makes `.s.PGSQL.<port>.lock` too.
+_LONGEST_SOCKET_PATH = 107
+_LONGEST_SOCKET_NAME = len("/.s.PGSQL.65535.lock")
 
 
 def _binaries() -> Path:
@@ -42,6 +48,7 @@ class PostgresServer:
         self.port = port
         self.log = log
         self._child: Child | None = None
+        self._sockets: Path | None = None
 
     @property
     def data(self) -> Path:
@@ -74,10 +81,12 @@ class PostgresServer:
 
     def start(self, *, settings: dict[str, str] | None = None) -> Child:
         """Serve the data until it answers; ProcessError with the log's end if it does not within 30 s."""
+        self._forget_dead_server()
+        self._sockets = self._make_socket_folder()
         assignments = {
             "listen_addresses": "127.0.0.1",
             "port": str(self.port),
-            "unix_socket_directories": str(self.folder),
+            "unix_socket_directories": str(self._sockets),
             "timezone": "UTC",
             "log_timezone": "UTC",
             **(settings or {}),
@@ -103,13 +112,20 @@ class PostgresServer:
         if self._child is not None:
             self._child.stop(seconds=20)
             self._child = None
+        self.forget_sockets()
+
+    def forget_sockets(self) -> None:
+        """Remove what ``start`` made outside the folder; for whoever ends the server without ``stop``."""
+        if self._sockets not in (None, self.folder):
+            shutil.rmtree(str(self._sockets), ignore_errors=True)
+        self._sockets = None
 
     def run_sql(self, sql: str, *, database: str = "postgres") -> str:
         """Run ``sql`` as the superuser; returns its unaligned output. The text is not shown in the process list."""
         done = subprocess.run(
             [
                 str(_binaries() / "psql"),
-                f"--host={self.folder}",
+                f"--host={self._sockets}",
                 f"--port={self.port}",
                 f"--username={SUPERUSER}",
                 f"--dbname={database}",
@@ -129,6 +145,28 @@ class PostgresServer:
             raise ProcessError(f"PostgreSQL: {done.stderr.strip()}")
         return done.stdout.strip()
 
+    def _make_socket_folder(self) -> Path:
+        """The folder itself, or, where its path is too long for a socket's address, a private one below /tmp."""
+        if len(os.fsencode(self.folder)) + _LONGEST_SOCKET_NAME <= _LONGEST_SOCKET_PATH:
+            return self.folder
+        return Path(tempfile.mkdtemp(prefix="minitickets-postgres-", dir="/tmp"))
+
+    def _forget_dead_server(self) -> None:
+        """Remove the lock of a server that is gone.
+
+        PostgreSQL does so itself unless its old process id is somebody else's by now, as after a reboot.
+        """
+        lock = self.data / "postmaster.pid"
+        if not lock.exists() or not Path("/proc/self").exists():
+            return
+        pid = lock.read_text().split("\n", 1)[0].strip()
+        try:
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            return  # nobody has that id: PostgreSQL sees it too
+        if os.fsencode(self.data) not in command:
+            lock.unlink()
+
     def _answers(self) -> bool:
-        ready = [str(_binaries() / "pg_isready"), f"--host={self.folder}", f"--port={self.port}", "--quiet"]
+        ready = [str(_binaries() / "pg_isready"), f"--host={self._sockets}", f"--port={self.port}", "--quiet"]
         return subprocess.run(ready, env=_MINIMAL_ENVIRONMENT, timeout=10).returncode == 0
