@@ -208,11 +208,11 @@ def _write(to: Path, content: bytes) -> None:
         raise
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Build what ``arguments`` name (all, if none); prints name, size and SHA-256 of each."""
+def main(arguments: Sequence[str], *, root: Path = ROOT) -> int:
+    """Build what ``arguments`` name (all, if none); prints name, size and SHA-256 of each. Returns the exit code."""
     try:
         for app in arguments or APPS:
-            artifact = build(app, to=ROOT / "dist" / f"{app}.zip")
+            artifact = build(app, to=root / "dist" / f"{app}.zip", root=root)
             print(f"dist/{artifact.path.name}  {artifact.size_bytes} bytes  sha256 {artifact.sha256}")
     except ArtifactError as error:
         print(f"Cannot build: {error}", file=sys.stderr)

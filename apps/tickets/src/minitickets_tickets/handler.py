@@ -14,8 +14,8 @@ from minitickets_tickets.store import DynamoTickets
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
-logger = Logger()
 settings = load_settings()
+logger = Logger(stage=settings.stage)
 issuer = TicketIssuer(
     tickets=DynamoTickets.connect(table=settings.tickets_table),
     images=TicketImages.connect(bucket=settings.assets_bucket),
@@ -23,7 +23,7 @@ issuer = TicketIssuer(
 )
 
 
-@logger.inject_lambda_context(clear_state=True)
+@logger.inject_lambda_context
 def lambda_handler(event: dict[str, Any], context: "LambdaContext") -> dict[str, list[dict[str, str]]]:
     """Issue the tickets of each booking in an SQS batch; returns the partial batch response."""
     return process_batch(
