@@ -115,7 +115,7 @@ WIDENINGS = (
     Widening(
         name="batch calls beside single ones",
         reason="AWS authorises a batch by its single action, the emulator by the batch's name",
-        kinds=frozenset({Kind.IDENTITY, Kind.RESOURCE}),
+        kinds=frozenset({Kind.IDENTITY}),
         widen=_batch_twins,
     ),
     Widening(
