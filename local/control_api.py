@@ -8,7 +8,7 @@ import hmac
 import threading
 import traceback
 import urllib.parse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -39,6 +39,7 @@ class Parts:
     mail_recorder: MailRecorder
     call_recorder: CallRecorder
     run_task: TaskRunner
+    differences: Collection[str]  # where this machine does something else than AWS, a line each
 
 
 class Readiness:
@@ -94,6 +95,7 @@ class ControlApi:
             ("GET", "/status"): lambda _: self._status(),
             ("POST", "/ready"): self._ready,
             ("POST", "/finish"): self._finish_now,
+            ("GET", "/differences"): lambda _: sorted(self._parts().differences),
             ("GET", "/types"): lambda _: {
                 token: sorted(by) for token, by in self._parts().provider.replaced_by().items()
             },

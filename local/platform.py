@@ -26,6 +26,7 @@ class Platform:
         self.calls_port = folder.port("calls")
         self.credentials = CredentialsEndpoint(port=folder.port("credentials"), root=root_clients)
         self.balancer = Balancer()
+        self.differences: set[str] = set()
         self._folder = folder
         self._clients = root_clients
         self._children = children
@@ -74,4 +75,9 @@ class Platform:
         return self._folder.draw_port()
 
     def say(self, text: str) -> None:
-        self._progress.say_once(text)
+        # Where this machine differs from AWS is the same at every start: in the log, and counted for the person.
+        if not text.startswith(("loosened: ", "replaced: ")):
+            self._progress.say(text)
+        elif text not in self.differences:
+            self.differences.add(text)
+            self._progress.note(text)

@@ -14,7 +14,6 @@ class Progress:
         self.since = time.time() if since is None else since
         self._log = log
         self._lock = threading.Lock()
-        self._said: set[str] = set()
 
     def say(self, text: str) -> None:
         """One line (or a few, for an error)."""
@@ -22,16 +21,13 @@ class Progress:
             # The terminal may be gone; what the line reports goes on.
             with contextlib.suppress(OSError, ValueError):
                 print(f"{time.time() - self.since:6.1f} s  {text}", flush=True)
-            if self._log is not None:
-                with contextlib.suppress(OSError):
-                    self._log.parent.mkdir(parents=True, exist_ok=True)
-                    with self._log.open("a") as file:
-                        file.write(f"{datetime.now(UTC).isoformat(timespec='milliseconds')} {text}\n")
+        self.note(text)
 
-    def say_once(self, text: str) -> None:
-        """A line that is news only the first time (a loosened policy)."""
-        with self._lock:
-            if text in self._said:
-                return
-            self._said.add(text)
-        self.say(text)
+    def note(self, text: str) -> None:
+        """A line for the log alone."""
+        if self._log is None:
+            return
+        with self._lock, contextlib.suppress(OSError):
+            self._log.parent.mkdir(parents=True, exist_ok=True)
+            with self._log.open("a") as file:
+                file.write(f"{datetime.now(UTC).isoformat(timespec='milliseconds')} {text}\n")

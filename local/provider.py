@@ -16,7 +16,7 @@ from local.resource_store import Key, ResourceStore, StoredResource
 LookUp = Callable[[PlatformServices, str, Mapping[str, Any]], Outputs]
 
 # Below this, a step of the start is not worth a line to the person who watches.
-_WORTH_A_LINE_SECONDS = 0.25
+_WORTH_A_LINE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,9 +22,9 @@ from local.children import Children
 from local.control_api import ControlApi, Parts, Readiness
 from local.emulator import Clients, start_emulator
 from local.generation import LostHalfError, check_generation
-from local.handlers.ecs import run_task
 from local.handlers.lookups import look_up
 from local.handlers.registry import HANDLERS
+from local.handlers.tasks import run_task
 from local.loopback import serve
 from local.mail_recorder import MailRecorder
 from local.mailbox import Mailbox
@@ -137,6 +137,7 @@ class Supervisor:
                 mail_recorder=mail_recorder,
                 call_recorder=call_recorder,
                 run_task=_task_runner(platform, store),
+                differences=platform.differences,
             )
         )
         self._progress.say(f"the platform is up after {time.monotonic() - self._began:.1f} s")

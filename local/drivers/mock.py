@@ -56,6 +56,9 @@ def main(stage: str, folder: Path | None, root: Path, settings: tuple[str, ...],
         sys.exit(FAILED)
     write_json(kept.path / OUTPUTS_FILE, outputs)
     progress.say(f"the program is applied in {time.monotonic() - began:.1f} s: {engine.summary}")
+    if differences := client.get("/differences"):
+        log = kept.path / "logs" / "platform.log"
+        progress.say(f"{len(differences)} policies and settings differ from AWS on this machine; {log} lists them")
 
 
 def _key_and_value(setting: str) -> tuple[str, str]:

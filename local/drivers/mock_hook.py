@@ -160,10 +160,10 @@ class _LookUps(mocks.Mocks):
     def __init__(self, engine: SmallEngine) -> None:
         self._engine = engine
 
-    def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]] | None]:
+    def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]]]:
         # An exception here would end the program, even one that catches it; a failure reaches it as its own error.
         result, reason = self._engine.invoke(args.token, _unwrapped(args.args))
-        return result, None if reason is None else [("", reason)]
+        return result, [] if reason is None else [("", reason)]
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
         raise NotImplementedError("the monitor registers resources itself")
