@@ -1,19 +1,14 @@
 """Serves the API until SIGTERM or SIGINT."""
 
 import logging
+import signal
 import sys
 
 import uvicorn
 
 from minitickets_api import logs
-from minitickets_api.app import create_app
+from minitickets_api.server import server_config
 from minitickets_api.settings import Settings, SettingsError
-
-# Longer than the load balancer's 60 s of idle time: whoever closes first must be the balancer, or it meets a closed
-# connection with a request in its hand.
-KEEP_ALIVE_SECONDS = 75
-# With the 12 s of the lifespan's end (app.STOP_SECONDS) less than the 25 s after which a container is killed.
-DRAIN_SECONDS = 10
 
 
 def main() -> int:
@@ -31,22 +26,14 @@ def main() -> int:
         ended_itself = True
         server.should_exit = True
 
-    server = uvicorn.Server(
-        uvicorn.Config(
-            create_app(settings, end=end),
-            host=settings.listen_host,
-            port=settings.port,
-            http="httptools",
-            lifespan="on",
-            ws="none",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,  # client_address.py reads the one hop that can be trusted
-            timeout_keep_alive=KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=DRAIN_SECONDS,
-        )
-    )
+    def stop(*_: object) -> None:
+        server.should_exit = True
+
+    server = uvicorn.Server(server_config(settings, end=end))
+    # Until uvicorn puts its own in their place, and again when it is done and repeats the signal that ended it: a
+    # wanted end has exit code 0, and a signal that comes early is not lost.
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
     server.run()
     logging.getLogger(__name__).info("ended")
     return 0 if server.started and not ended_itself else 1

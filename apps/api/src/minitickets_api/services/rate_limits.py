@@ -1,4 +1,4 @@
-"""How often an account or an address may try. Counted in Valkey for all processes, here alone when it is down."""
+"""How often an account or an address may try. Counted in Valkey for all processes, and here for when it is down."""
 
 import hashlib
 import time
@@ -42,13 +42,13 @@ class RateLimits:
         """Count one attempt against each limit. Raises Refusal (TOO_MANY_REQUESTS) if any is used up."""
         now = self._clock()
         keys = [(self._key(limit, subject, now), limit.seconds) for limit, subject in attempts]
-        counts = await self._cache.count(keys)
-        if counts is None:
-            counts = [self._count_here(key) for key, _ in keys]
+        # Counted here in any case: an attacker gains nothing from the moment at which the cache goes or comes back.
+        here = [self._count_here(key) for key, _ in keys]
+        everywhere = await self._cache.count(keys) or here
         waits = [
             limit.seconds - int(now) % limit.seconds
-            for (limit, _), count in zip(attempts, counts, strict=True)
-            if count > limit.attempts
+            for (limit, _), *counts in zip(attempts, here, everywhere, strict=True)
+            if max(counts) > limit.attempts
         ]
         if waits:
             minutes = -(-max(waits) // 60)

@@ -11,7 +11,8 @@ from minitickets_api.refusals import Code, Refusal
 from minitickets_api.trpc import json_documents
 
 MAX_BATCH = 10
-MAX_BYTES = 64 * 1024  # of a body, and of a query string
+MAX_BYTES = 64 * 1024  # of a body
+MAX_QUERY_BYTES = 16 * 1024  # what a load balancer lets a request line have
 _MULTI_STATUS = 207
 
 
@@ -35,8 +36,8 @@ class Outcome:
 
 def read_request(path: str, query_string: bytes) -> Request:
     """What ``/trpc/<path>?<query_string>`` asks for. Raises Refusal for a malformed or too long one."""
-    if len(query_string) > MAX_BYTES:
-        raise Refusal(Code.PAYLOAD_TOO_LARGE, f"The query string is larger than {MAX_BYTES} bytes.")
+    if len(query_string) > MAX_QUERY_BYTES:
+        raise Refusal(Code.PAYLOAD_TOO_LARGE, f"The query string is larger than {MAX_QUERY_BYTES} bytes.")
     try:
         parameters = dict(
             parse_qsl(query_string.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=10)

@@ -1,0 +1,275 @@
+"""How often an account or an address may try, with Valkey and without."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+from uuid import uuid4
+
+import pytest
+
+from local.processes import free_port
+from local.servers.valkey import ValkeyServer
+from minitickets_api.refusals import Code, Refusal
+from minitickets_api.services import rate_limits
+from minitickets_api.services.cache import PAUSE_SECONDS, Cache
+from minitickets_api.services.event_cache import EventCache
+from minitickets_api.services.rate_limits import Limit, RateLimits
+from tests.fixtures.running_api import RunningApi, api_environment
+from tests.fixtures.servers import Cache as CacheServer
+from tests.fixtures.servers import Database
+
+pytestmark = pytest.mark.integration
+
+T = TypeVar("T")
+THREE_A_MINUTE = Limit(name="three", attempts=3, seconds=60)
+
+
+def with_cache(server: CacheServer, work: Callable[[Cache], Awaitable[T]]) -> T:
+    async def run() -> T:
+        cache = Cache(host=server.host, port=server.port, token=server.password, tls=False)
+        await cache.warm()
+        try:
+            return await work(cache)
+        finally:
+            await cache.close()
+
+    return asyncio.run(run())
+
+
+async def attempts_until_refused(limits: RateLimits, limit: Limit, subject: str) -> int:
+    for attempt in range(limit.attempts + 5):
+        refusal = await refused(limits, limit, subject)
+        if refusal is not None:
+            assert refusal.code is Code.TOO_MANY_REQUESTS
+            assert refusal.details["retryAfterSeconds"] == 40
+            return attempt
+    raise AssertionError("never refused")
+
+
+async def refused(limits: RateLimits, limit: Limit, subject: str) -> Refusal | None:
+    try:
+        await limits.spend((limit, subject))
+    except Refusal as refusal:
+        return refusal
+    return None
+
+
+def at(second: float) -> Callable[[], float]:
+    return lambda: 1_800_000_000 + second
+
+
+@pytest.fixture
+def nobody(cache: CacheServer) -> CacheServer:
+    return CacheServer(host=cache.host, port=free_port(), password=cache.password)
+
+
+@pytest.mark.parametrize("is_up", [True, False])
+def test_a_limit_holds_for_each_subject_alone_with_and_without_valkey(
+    cache: CacheServer, nobody: CacheServer, is_up: bool
+) -> None:
+    async def work(cache: Cache) -> None:
+        limits = RateLimits(cache=cache, clock=at(20))
+        ada, eve = uuid4().hex, uuid4().hex
+        assert await attempts_until_refused(limits, THREE_A_MINUTE, ada) == 3
+        assert await attempts_until_refused(limits, THREE_A_MINUTE, eve) == 3
+        later = RateLimits(cache=cache, clock=at(60))
+        await later.spend((THREE_A_MINUTE, ada))
+
+    with_cache(cache if is_up else nobody, work)
+
+
+def test_all_processes_count_together(cache: CacheServer) -> None:
+    async def work(cache: Cache) -> None:
+        subject = uuid4().hex
+        one, other = RateLimits(cache=cache, clock=at(20)), RateLimits(cache=cache, clock=at(20))
+        await one.spend((THREE_A_MINUTE, subject))
+        assert await attempts_until_refused(other, THREE_A_MINUTE, subject) == 2
+
+    with_cache(cache, work)
+
+
+def test_an_outage_in_the_middle_gives_no_further_attempts(tmp_path: Path) -> None:
+    server = ValkeyServer(tmp_path, port=free_port(), password="x" * 20, log=tmp_path / "log")
+    server.start()
+
+    async def work(cache: Cache) -> None:
+        limits = RateLimits(cache=cache, clock=at(20))
+        for _ in range(2):
+            await limits.spend((THREE_A_MINUTE, "ada"))
+        await asyncio.to_thread(server.stop)
+        assert await attempts_until_refused(limits, THREE_A_MINUTE, "ada") == 1
+
+    try:
+        with_cache(CacheServer(host="127.0.0.1", port=server.port, password="x" * 20), work)
+    finally:
+        server.stop()
+
+
+def test_success_forgets_the_attempts(cache: CacheServer) -> None:
+    async def work(cache: Cache) -> None:
+        limits = RateLimits(cache=cache, clock=at(20))
+        subject = uuid4().hex
+        await limits.spend((THREE_A_MINUTE, subject))
+        await limits.reset(THREE_A_MINUTE, subject)
+        assert await attempts_until_refused(limits, THREE_A_MINUTE, subject) == 3
+
+    with_cache(cache, work)
+
+
+def test_what_is_counted_by_is_not_in_the_cache(cache: CacheServer) -> None:
+    async def work(cache: Cache) -> str:
+        await RateLimits(cache=cache).spend((THREE_A_MINUTE, "ada@example.org"))
+        assert cache._redis is not None
+        keys = await cache._redis.keys("*")
+        assert keys
+        assert all([await cache._redis.ttl(key) > 0 for key in keys])
+        return str(keys)
+
+    assert "ada" not in with_cache(cache, work)
+
+
+def test_counters_without_valkey_do_not_grow_without_end(nobody: CacheServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rate_limits, "_MAX_LOCAL_COUNTERS", 100)
+
+    async def work(cache: Cache) -> int:
+        limits = RateLimits(cache=cache, clock=at(20))
+        for number in range(500):
+            await limits.spend((THREE_A_MINUTE, str(number)))
+        return len(limits._local)
+
+    assert with_cache(nobody, work) == 100
+
+
+def test_a_cache_that_hangs_is_waited_for_once(cache: CacheServer) -> None:
+    async def run() -> tuple[float, float]:
+        async def swallow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read()
+            writer.close()
+
+        async with await asyncio.start_server(swallow, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            cache = Cache(host="127.0.0.1", port=port, token="x", tls=False)
+            await cache.warm()
+            began = time.perf_counter()
+            assert await cache.get("k") is None
+            first = time.perf_counter() - began
+            for _ in range(1000):
+                assert await cache.get("k") is None
+            rest = time.perf_counter() - began - first
+            await cache.close()
+        return first, rest
+
+    first, rest = asyncio.run(run())
+
+    assert first < 0.6
+    assert rest < 0.2
+
+
+def test_a_cache_that_comes_back_is_used_again(tmp_path: Path) -> None:
+    server = ValkeyServer(tmp_path, port=free_port(), password="x" * 20, log=tmp_path / "log")
+
+    async def run() -> None:
+        cache = Cache(host="127.0.0.1", port=server.port, token="x" * 20, tls=False)
+        await cache.warm()
+        await cache.put("k", b"v", milliseconds=60_000)
+        assert await cache.get("k") == b"v"
+        await asyncio.to_thread(server.stop)
+        assert await cache.get("k") is None
+        await asyncio.to_thread(server.start)
+        end = time.monotonic() + PAUSE_SECONDS + 5
+        while not await cache.count([("k2", 60)]):
+            assert time.monotonic() < end, "it never came back"
+            await asyncio.sleep(0.02)
+        await cache.close()
+
+    server.start()
+    try:
+        asyncio.run(run())
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("is_up", [True, False])
+def test_a_crowd_reads_the_list_of_events_once(cache: CacheServer, nobody: CacheServer, is_up: bool) -> None:
+    loads = 0
+
+    async def work(cache: Cache) -> list[bytes]:
+        async def load() -> bytes:
+            nonlocal loads
+            loads += 1
+            await asyncio.sleep(0.05)
+            return b"page"
+
+        events = EventCache(cache=cache)
+        await cache.forget("events:1:77")
+        return await asyncio.gather(*(events.first_page(limit=77, load=load) for _ in range(50)))
+
+    assert with_cache(cache if is_up else nobody, work) == [b"page"] * 50
+    assert loads == 1
+
+
+def test_a_visitor_who_leaves_does_not_take_the_list_from_the_others(nobody: CacheServer) -> None:
+    async def work(cache: Cache) -> bytes:
+        reading = asyncio.Event()
+
+        async def load() -> bytes:
+            reading.set()
+            await asyncio.sleep(0.05)
+            return b"page"
+
+        events = EventCache(cache=cache)
+        leaving = asyncio.create_task(events.first_page(limit=50, load=load))
+        await reading.wait()
+        staying = asyncio.create_task(events.first_page(limit=50, load=load))
+        await asyncio.sleep(0)
+        leaving.cancel()
+        return await staying
+
+    assert with_cache(nobody, work) == b"page"
+
+
+def guess(api: RunningApi, email: str, *, forwarded: str) -> tuple[int, str | None]:
+    reply = api.stranger().http.post(
+        "/trpc/auth.login",
+        json={"email": email, "password": "not the password"},
+        headers={"x-forwarded-for": forwarded},
+    )
+    return reply.status_code, reply.headers.get("retry-after")
+
+
+@pytest.mark.parametrize("is_up", [True, False])
+def test_guessing_at_an_account_ends_after_ten_attempts_with_and_without_valkey(
+    migrated_database: Database, cache: CacheServer, nobody: CacheServer, aws_is_down: None, is_up: bool
+) -> None:
+    api = RunningApi(api_environment(migrated_database, cache if is_up else nobody), migrated_database)
+    api.start()
+    try:
+        email = f"{uuid4().hex}@example.org"
+        # What the client itself wrote to the left changes nothing: only the last hop counts.
+        outcomes = [guess(api, email, forwarded=f"10.0.0.{n}, 203.0.113.7")[0] for n in range(12)]
+
+        assert outcomes == [401] * 10 + [429] * 2
+        assert guess(api, email, forwarded="203.0.113.7")[1] is not None
+        assert guess(api, email, forwarded="203.0.113.8")[0] == 401
+        assert guess(api, f"{uuid4().hex}@example.org", forwarded="203.0.113.7")[0] == 401
+    finally:
+        api.stop()
+
+
+def test_without_valkey_a_customer_books_without_waiting_for_it(
+    migrated_database: Database, nobody: CacheServer, aws_is_down: None
+) -> None:
+    api = RunningApi(api_environment(migrated_database, nobody), migrated_database)
+    api.start()
+    try:
+        event_id = api.event(api.organiser())
+        ada = api.customer()
+        began = time.perf_counter()
+        assert ada.query("events.list").status_code == 200
+        assert ada.book(event_id, "A-1").status_code == 200
+        assert time.perf_counter() - began < 1.5
+        assert ada.http.get("/readyz").status_code == 200
+    finally:
+        api.stop()
