@@ -118,6 +118,13 @@ def test_ten_failures_are_reported_and_nothing_is_raised(aws: FakeAws, log: Log)
     assert failed_ids(aws, log, *records) == [f"m-{number}" for number in range(10)]
 
 
+def test_an_event_that_is_no_batch_is_refused(aws: FakeAws, log: Log) -> None:
+    issuer = FakeProcess(aws=aws).issuer()
+
+    with pytest.raises(ValueError, match="must hold the Records of an SQS batch"):
+        process_batch({"detail": {}}, issue=issuer.issue, logger=log.logger, seconds_left=lambda: 30.0)
+
+
 def test_a_fault_of_our_own_fails_its_message_alone(aws: FakeAws, log: Log, make_message: MakeMessage) -> None:
     first, second = make_message("A-1"), make_message("A-1")
 

@@ -23,8 +23,11 @@ def process_batch(
 ) -> dict[str, list[dict[str, str]]]:
     """The partial batch response to an SQS ``event``: the ids of the messages that have to come again.
 
-    Never raises, even when all fail: an exception would make all of them come again, and tell nobody why.
+    Raises nothing for its messages, even when all fail: an exception would make all of them come again, and tell
+    nobody why. ValueError for an event that is no SQS batch.
     """
+    if "Records" not in event:
+        raise ValueError("event: must hold the Records of an SQS batch; this function is fed by its queue")
     failed = [
         record["messageId"]
         for record in event["Records"]
