@@ -3,7 +3,7 @@
 import pulumi
 
 from src.account import look_up_account
-from src.artifacts import function_archive
+from src.artifacts import find_artifacts
 from src.compute.api import create_api
 from src.compute.logs import create_api_logs
 from src.compute.registry import create_image_repository
@@ -22,6 +22,7 @@ from src.tickets.lambda_ import create_ticket_issuer
 from src.tickets.storage import create_ticket_storage
 
 settings = load_settings()
+artifacts = find_artifacts(settings.build.artifacts_dir)
 name = stage_name(settings.stage)
 account = look_up_account()
 site, queues, keeping = settings.site, settings.queues, settings.keeping
@@ -38,7 +39,7 @@ worker = create_worker(
     queue=events.jobs.queue,
     processed_jobs=processed_jobs,
     sender=sender,
-    code=function_archive("worker", folder=settings.build.artifacts_dir),
+    code=artifacts.worker,
     queues=queues,
     keeping=keeping,
     public_url=site.public_url,
@@ -49,7 +50,7 @@ issuer = create_ticket_issuer(
     account_id=account.id,
     queue=events.tickets.queue,
     storage=storage,
-    code=function_archive("tickets", folder=settings.build.artifacts_dir),
+    code=artifacts.tickets,
     queues=queues,
     keeping=keeping,
 )

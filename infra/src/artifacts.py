@@ -1,5 +1,6 @@
 """The zips that `make build` leaves in ``dist/``."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pulumi
@@ -13,11 +14,20 @@ class ArtifactError(pulumi.RunError):
     """A zip is not there."""
 
 
-def function_archive(app: str, *, folder: str) -> pulumi.FileArchive:
-    """The code of a function: ``<folder>/<app>.zip``; a relative ``folder`` starts at the project's folder.
+@dataclass(frozen=True, kw_only=True)
+class Artifacts:
+    """The code of each function."""
 
-    Raises ArtifactError if it has not been built.
-    """
+    worker: pulumi.FileArchive
+    tickets: pulumi.FileArchive
+
+
+def find_artifacts(folder: str) -> Artifacts:
+    """The zips in ``folder``; a relative one starts at the project's folder. Raises ArtifactError if one is missing."""
+    return Artifacts(worker=_archive(folder, "worker"), tickets=_archive(folder, "tickets"))
+
+
+def _archive(folder: str, app: str) -> pulumi.FileArchive:
     path = PROJECT_ROOT / folder / f"{app}.zip"
     if not path.is_file():
         raise ArtifactError(f"{path} is not there: run `make build` first")

@@ -12,7 +12,6 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from ipaddress import IPv4Network
 from typing import Annotated, Any
 
 import pulumi
@@ -20,21 +19,17 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 
 from src.naming import PROJECT, stage_problem
-
-# What CloudWatch Logs takes for retention, in days, up to two years.
-LOG_RETENTION_DAYS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731)
-
-# Memory in MiB that Fargate takes with each CPU size (1024 = one core).
-FARGATE_MEMORY_MIB: Mapping[int, tuple[int, ...]] = {
-    256: (512, 1024, 2048),
-    512: tuple(range(1024, 4096 + 1, 1024)),
-    1024: tuple(range(2048, 8192 + 1, 1024)),
-    2048: tuple(range(4096, 16384 + 1, 1024)),
-    4096: tuple(range(8192, 30720 + 1, 1024)),
-}
-
-# Without a certificate passwords travel in the clear: only networks that somebody can answer for may come in.
-WIDEST_PREFIX_WITHOUT_CERTIFICATE = 8
+from src.setting_rules import (
+    absent_if_empty,
+    cidr,
+    concurrency_problems,
+    exposure_problems,
+    fargate_problems,
+    log_retention,
+    origin,
+    recovery_days,
+    switch_problems,
+)
 
 RESTORE_FROM_VARIABLE = "RESTORE_FROM"
 
@@ -43,42 +38,12 @@ class SettingsError(pulumi.RunError):
     """The stage's settings do not hold; the message has a line for each that is wrong."""
 
 
-def _log_retention(days: int) -> int:
-    if days not in LOG_RETENTION_DAYS:
-        raise ValueError(f"CloudWatch Logs takes {', '.join(map(str, LOG_RETENTION_DAYS))}")
-    return days
-
-
-def _origin(url: str) -> str:
-    if not re.fullmatch(r"https?://[A-Za-z0-9.-]+(:\d{1,5})?", url):
-        raise ValueError("an origin is wanted, such as https://tickets.example.org, without a final slash or path")
-    return url
-
-
-def _cidr(text: str) -> str:
-    try:
-        network = IPv4Network(text)
-    except ValueError as error:
-        raise ValueError(f"{text} is no IPv4 network such as 203.0.113.0/24 ({error})") from error
-    return str(network)
-
-
-def _recovery_days(days: int) -> int:
-    if days != 0 and not 7 <= days <= 30:
-        raise ValueError("Secrets Manager takes 0 (delete at once) or 7 to 30 days")
-    return days
-
-
-def _absent_if_empty(text: str | None) -> str | None:
-    return text or None  # the command line cannot leave a declared key out: its default is empty
-
-
 Address = Annotated[str, StringConstraints(pattern=r"^[^@\s]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$")]
-Cidr = Annotated[str, AfterValidator(_cidr)]
-Origin = Annotated[str, AfterValidator(_origin)]
+Cidr = Annotated[str, AfterValidator(cidr)]
+Origin = Annotated[str, AfterValidator(origin)]
 CertificateArn = Annotated[str, StringConstraints(pattern=r"^arn:aws:acm:[a-z0-9-]+:\d{12}:certificate/.+$")]
 Image = Annotated[str, StringConstraints(pattern=r"^\S+$")]
-AbsentIfEmpty = BeforeValidator(_absent_if_empty)
+AbsentIfEmpty = BeforeValidator(absent_if_empty)
 
 
 class _Group(BaseModel):
@@ -145,13 +110,13 @@ class QueueSettings(_Group):
 class KeepingSettings(_Group):
     """How hard it is to lose something."""
 
-    log_retention_days: Annotated[int, AfterValidator(_log_retention)] = Field(
+    log_retention_days: Annotated[int, AfterValidator(log_retention)] = Field(
         default=30, description="Days that logs are kept"
     )
     deletion_protection: bool = Field(default=True, description="AWS refuses to delete the database and the tables")
     point_in_time_recovery: bool = Field(default=True, description="Tables can be put back to any second of 35 days")
     force_destroy: bool = Field(default=False, description="`destroy` takes a bucket and images that are not empty")
-    secret_recovery_days: Annotated[int, AfterValidator(_recovery_days)] = Field(
+    secret_recovery_days: Annotated[int, AfterValidator(recovery_days)] = Field(
         default=30, description="Days that a deleted signing secret can be brought back, and blocks its name"
     )
 
@@ -336,33 +301,14 @@ def _tag_problems(stage: str, default_tags: str | None) -> list[str]:
 
 
 def _contradictions(settings: Settings) -> list[str]:
-    problems = []
-    if settings.switches.compute_enabled and not settings.switches.data_enabled:
-        problems.append(
-            f"{PROJECT}:computeEnabled is true and {PROJECT}:dataEnabled is false: the API cannot run without its "
-            "database. Set dataEnabled to true, or computeEnabled to false"
-        )
-    worker, tickets = settings.queues.worker_max_concurrency, settings.queues.tickets_max_concurrency
-    if worker + tickets > settings.queues.account_concurrency:
-        problems.append(
-            f"{PROJECT}:workerMaxConcurrency {worker} + ticketsMaxConcurrency {tickets} = {worker + tickets}, more "
-            f"than accountConcurrency {settings.queues.account_concurrency}: lower one, or have AWS raise the quota"
-        )
-    if not settings.site.certificate_arn:
-        problems += [
-            f"{PROJECT}:allowedCidrs has {cidr}, and {PROJECT}:certificateArn is not set: without TLS passwords travel "
-            f"in the clear. Set a certificate, or allow no network wider than /{WIDEST_PREFIX_WITHOUT_CERTIFICATE}"
-            for cidr in settings.site.allowed_cidrs
-            if IPv4Network(cidr).prefixlen < WIDEST_PREFIX_WITHOUT_CERTIFICATE
-        ]
-    return problems + _fargate_problems(settings.api)
-
-
-def _fargate_problems(api: ApiSettings) -> list[str]:
-    if api.api_cpu not in FARGATE_MEMORY_MIB:
-        return [f"{PROJECT}:apiCpu is {api.api_cpu}: Fargate takes {', '.join(map(str, FARGATE_MEMORY_MIB))}"]
-    memory = FARGATE_MEMORY_MIB[api.api_cpu]
-    if api.api_memory_mib not in memory:
-        allowed = ", ".join(map(str, memory))
-        return [f"{PROJECT}:apiMemoryMib is {api.api_memory_mib}: with apiCpu {api.api_cpu} Fargate takes {allowed}"]
-    return []
+    queues = settings.queues
+    return [
+        *switch_problems(compute=settings.switches.compute_enabled, data=settings.switches.data_enabled),
+        *concurrency_problems(
+            worker=queues.worker_max_concurrency,
+            tickets=queues.tickets_max_concurrency,
+            account=queues.account_concurrency,
+        ),
+        *exposure_problems(allowed_cidrs=settings.site.allowed_cidrs, certificate_arn=settings.site.certificate_arn),
+        *fargate_problems(cpu=settings.api.api_cpu, memory_mib=settings.api.api_memory_mib),
+    ]

@@ -85,15 +85,28 @@ class Recording:
         return document
 
 
+class ProgramFailedError(Exception):
+    """The program ended itself: its error, and what it had asked for until then."""
+
+    def __init__(self, error: Exception, recorder: "_Recorder") -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.resources = recorder.resources
+        self.lookups = recorder.lookups
+
+
 def record(
     config: Mapping[str, str],
     *,
     stage: str = "dev",
     artifacts: Path,
-    surroundings: Surroundings | None = None,
+    **found: Any,
 ) -> Recording:
-    """Run infra/__main__.py with this configuration (keys without a namespace are the project's)."""
-    recorder = _Recorder(surroundings or Surroundings())
+    """Run infra/__main__.py with this configuration (keys without a namespace are the project's).
+
+    ``found`` is what its look-ups find: the fields of Surroundings. Raises ProgramFailedError if the program does.
+    """
+    recorder = _Recorder(Surroundings(**found))
     tags = {"tags": {"Project": "minitickets", "Stage": stage, "ManagedBy": "pulumi"}}
     values = {"aws:region": REGION, "aws:defaultTags": json.dumps(tags), "minitickets:artifactsDir": str(artifacts)}
     values |= {key if ":" in key else f"minitickets:{key}": value for key, value in {**REQUIRED, **config}.items()}
@@ -102,14 +115,18 @@ def record(
         warnings.filterwarnings("ignore", r"\S+ has been deprecated in favor of", DeprecationWarning)
         mocks.set_mocks(recorder, project="minitickets", stack=stage, preview=False, monitor=_Monitor(recorder))
         pulumi.runtime.set_all_config(values)
-        outputs = loop.run_until_complete(_run(exports))
-        loop.run_until_complete(loop.shutdown_default_executor())
+        try:
+            outputs = loop.run_until_complete(_run(exports))
+        except Exception as error:
+            raise ProgramFailedError(error, recorder) from error
     return Recording(resources=recorder.resources, outputs=outputs, lookups=recorder.lookups)
 
 
 async def _run(exports: dict[str, Any]) -> dict[str, Any]:
-    runpy.run_path(str(INFRA / "__main__.py"), run_name="__main__")
-    await wait_for_rpcs()
+    try:
+        runpy.run_path(str(INFRA / "__main__.py"), run_name="__main__")
+    finally:
+        await wait_for_rpcs()
     return {key: await pulumi.Output.from_input(value).future() for key, value in exports.items()}
 
 
@@ -126,7 +143,7 @@ def _program_path() -> Iterator[None]:
 def _exports() -> Iterator[dict[str, Any]]:
     exports: dict[str, Any] = {}
     original = pulumi.export
-    pulumi.export = exports.__setitem__
+    pulumi.export = lambda name, value: exports.__setitem__(name, value)  # the caller's word, kept
     try:
         yield exports
     finally:
@@ -173,11 +190,11 @@ class _Monitor(mocks.MockMonitor):
         assert isinstance(self.mocks, _Recorder)
         self.mocks.request.value = request
         with _event_loop():
-            return super().RegisterResource(request)
+            return super().RegisterResource(request)  # type: ignore[no-untyped-call]
 
     def Invoke(self, request: Any) -> Any:  # noqa: N802 - the engine's name
         with _event_loop():
-            return super().Invoke(request)
+            return super().Invoke(request)  # type: ignore[no-untyped-call]
 
 
 @contextlib.contextmanager
@@ -188,12 +205,15 @@ def _event_loop() -> Iterator[asyncio.AbstractEventLoop]:
     try:
         yield loop
     finally:
+        loop.run_until_complete(loop.shutdown_default_executor())
         asyncio.set_event_loop(None)
         loop.close()
 
 
 def unwrap(value: Any) -> Any:
-    """A value without the wrappers of secrets."""
+    """A value without the wrappers of secrets; an archive is the name of its file, so that recordings compare."""
+    if isinstance(value, pulumi.FileArchive):
+        return Path(value.path).name
     if isinstance(value, dict):
         if _is_secret(value):
             return unwrap(value["value"])

@@ -1,0 +1,181 @@
+"""The API's task, its service and the door to it."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.conftest import Record
+    from tests.recording import Recording
+
+pytestmark = pytest.mark.infra
+
+ACCOUNT = "123456789012"
+TASK = "aws:ecs/taskDefinition:TaskDefinition"
+SERVICE = "aws:ecs/service:Service"
+LISTENER = "aws:lb/listener:Listener"
+CERTIFICATE = "arn:aws:acm:us-east-1:123456789012:certificate/one"
+
+
+def _containers(recording: "Recording") -> dict[str, dict[str, Any]]:
+    containers = json.loads(recording.one(TASK, "api").inputs["containerDefinitions"])
+    return {container["name"]: container for container in containers}
+
+
+def _environment(container: dict[str, Any]) -> dict[str, str]:
+    return {entry["name"]: entry["value"] for entry in container["environment"]}
+
+
+ENVIRONMENT = {
+    "STAGE": "dev",
+    "AWS_REGION": "us-east-1",
+    "PORT": "8000",
+    "TOPIC_ARN": f"arn:aws:sns:us-east-1:{ACCOUNT}:minitickets-dev-booking-events",
+    "TICKETS_TABLE": "minitickets-dev-tickets",
+    "ASSETS_BUCKET": f"minitickets-dev-assets-{ACCOUNT}",
+    "DB_HOST": "db.example.internal",
+    "DB_PORT": "5432",
+    "DB_NAME": "minitickets",
+    "DB_USER": "minitickets",
+    "DB_SSLMODE": "verify-full",
+    "REDIS_HOST": "redis.example.internal",
+    "REDIS_PORT": "6379",
+    "REDIS_TLS": "true",
+}
+
+
+@pytest.mark.parametrize("name", ["migrate", "api"])
+def test_a_container_is_given_the_documented_environment_sorted(both_on: "Recording", name: str) -> None:
+    container = _containers(both_on)[name]
+    assert _environment(container) == ENVIRONMENT
+    names = [entry["name"] for entry in container["environment"]]
+    assert names == sorted(names)
+
+
+@pytest.mark.parametrize("name", ["migrate", "api"])
+def test_secrets_are_injected_by_reference(both_on: "Recording", name: str) -> None:
+    secrets = f"arn:aws:secretsmanager:us-east-1:{ACCOUNT}:secret"
+    assert _containers(both_on)[name]["secrets"] == [
+        {"name": "DB_PASSWORD", "valueFrom": f"{secrets}:rds!db-1-AbCdEf:password::"},
+        {"name": "REDIS_AUTH_TOKEN", "valueFrom": f"{secrets}:minitickets-dev-redis-token-AbCdEf"},
+    ]
+
+
+@pytest.mark.parametrize("name", ["migrate", "api"])
+def test_a_container_is_not_root_writes_no_disk_and_has_no_capability(both_on: "Recording", name: str) -> None:
+    container = _containers(both_on)[name]
+    assert container["user"] == "10001"
+    assert container["readonlyRootFilesystem"] is True
+    assert container["linuxParameters"]["capabilities"] == {"drop": ["ALL"]}
+    assert container.get("privileged", False) is False
+
+
+def test_migrations_run_to_their_end_before_the_api_starts(both_on: "Recording") -> None:
+    containers = _containers(both_on)
+    assert containers["migrate"]["essential"] is False
+    assert containers["migrate"]["command"] == ["python", "-m", "minitickets_api.migrate"]
+    assert containers["api"]["essential"] is True
+    assert containers["api"]["command"] == ["python", "-m", "minitickets_api"]
+    assert containers["api"]["dependsOn"] == [{"containerName": "migrate", "condition": "SUCCESS"}]
+
+
+def test_a_container_is_healthy_while_it_lives_even_when_the_database_is_away(both_on: "Recording") -> None:
+    check = _containers(both_on)["api"]["healthCheck"]
+    assert "/healthz" in check["command"][-1]
+    compile(check["command"][-1], "health check", "exec")
+
+
+def test_the_api_logs_into_its_own_group(both_on: "Recording") -> None:
+    group = both_on.one("aws:cloudwatch/logGroup:LogGroup", "api-logs").inputs
+    assert group == {"name": "/ecs/minitickets-dev-api", "retentionInDays": 30}
+    for container in _containers(both_on).values():
+        assert container["logConfiguration"]["options"]["awslogs-group"] == group["name"]
+
+
+def test_a_task_runs_on_fargate_and_arm64_under_two_roles(both_on: "Recording") -> None:
+    task = both_on.one(TASK, "api").inputs
+    assert (task["requiresCompatibilities"], task["networkMode"]) == (["FARGATE"], "awsvpc")
+    assert task["runtimePlatform"] == {"cpuArchitecture": "ARM64", "operatingSystemFamily": "LINUX"}
+    assert (task["cpu"], task["memory"]) == ("256", "512")
+    assert task["taskRoleArn"].endswith(":minitickets-dev-api")
+    assert task["executionRoleArn"].endswith(":minitickets-dev-api-execution")
+
+
+def test_the_public_url_and_a_rewind_reach_the_api(record: "Record") -> None:
+    life = '{"bornFrom":"old","final":"minitickets-dev-db-final-x","rewoundAt":"2026-11-29T15:00:00Z"}'
+    recording = record(
+        {"publicUrl": "https://tickets.example.org"},
+        instances=["minitickets-dev-db"],
+        parameters={"/minitickets-dev/database-life": life},
+    )
+    assert _environment(_containers(recording)["api"]) == ENVIRONMENT | {
+        "PUBLIC_URL": "https://tickets.example.org",
+        "SESSIONS_VOID_BEFORE": "2026-11-29T15:00:00Z",
+    }
+
+
+def test_a_failed_deploy_is_rolled_back_and_an_up_waits_for_the_end_of_a_good_one(both_on: "Recording") -> None:
+    service = both_on.one(SERVICE, "api").inputs
+    assert service["deploymentCircuitBreaker"] == {"enable": True, "rollback": True}
+    assert (service["deploymentMinimumHealthyPercent"], service["deploymentMaximumPercent"]) == (100, 200)
+    assert service["healthCheckGracePeriodSeconds"] >= 120
+    assert service["waitForSteadyState"] is True
+    assert service["desiredCount"] == 1
+
+
+def test_a_target_group_that_no_listener_uses_is_refused_so_the_service_waits_for_the_listener(
+    both_on: "Recording",
+) -> None:
+    assert f"{LISTENER} http" in both_on.one(SERVICE, "api").depends_on
+
+
+def test_the_service_waits_for_its_permissions_and_for_the_consumers_of_its_events(both_on: "Recording") -> None:
+    assert both_on.one(SERVICE, "api").depends_on >= {
+        "aws:iam/rolePolicy:RolePolicy api-task",
+        "aws:iam/rolePolicy:RolePolicy api-execution",
+        "aws:lambda/eventSourceMapping:EventSourceMapping worker",
+        "aws:lambda/eventSourceMapping:EventSourceMapping tickets",
+    }
+
+
+def test_names_of_load_balancers_have_32_characters_and_target_groups_cannot_wait_so_both_are_auto_named(
+    both_on: "Recording",
+) -> None:
+    assert "name" not in both_on.one("aws:lb/loadBalancer:LoadBalancer", "api").inputs
+    assert "name" not in both_on.one("aws:lb/targetGroup:TargetGroup", "api").inputs
+
+
+def test_a_task_that_leaves_finishes_its_requests_first(both_on: "Recording") -> None:
+    group = both_on.one("aws:lb/targetGroup:TargetGroup", "api").inputs
+    assert group["deregistrationDelay"] <= _containers(both_on)["api"]["stopTimeout"]
+    assert group["healthCheck"]["path"] == "/readyz"
+    assert (group["targetType"], group["port"]) == ("ip", 8000)
+
+
+def test_the_load_balancer_drops_what_servers_read_differently(both_on: "Recording") -> None:
+    balancer = both_on.one("aws:lb/loadBalancer:LoadBalancer", "api").inputs
+    assert balancer["dropInvalidHeaderFields"] is True
+    assert balancer["idleTimeout"] == 60
+    assert balancer["securityGroups"] == ["load-balancer-id"]
+
+
+def test_without_a_certificate_the_api_answers_over_http(both_on: "Recording") -> None:
+    (listener,) = both_on.of(LISTENER).values()
+    assert (listener.inputs["port"], listener.inputs["protocol"]) == (80, "HTTP")
+    assert listener.inputs["defaultActions"][0]["type"] == "forward"
+    assert both_on.outputs["apiUrl"].startswith("http://")
+
+
+def test_with_a_certificate_http_only_redirects_and_tls_is_1_3(record: "Record") -> None:
+    recording = record({"certificateArn": CERTIFICATE})
+    assert recording.of(LISTENER).keys() == {"https", "redirect"}
+    https, redirect = recording.one(LISTENER, "https").inputs, recording.one(LISTENER, "redirect").inputs
+    assert (https["port"], https["protocol"], https["certificateArn"]) == (443, "HTTPS", CERTIFICATE)
+    assert "TLS13" in https["sslPolicy"]
+    assert redirect["port"] == 80
+    assert redirect["defaultActions"] == [
+        {"type": "redirect", "redirect": {"protocol": "HTTPS", "port": "443", "statusCode": "HTTP_301"}}
+    ]
+    assert recording.outputs["apiUrl"].startswith("https://")
+    assert f"{LISTENER} https" in recording.one(SERVICE, "api").depends_on
