@@ -15,7 +15,7 @@ from local.handlers.rds_files import DatabaseFacts, DatabaseFiles
 from local.handlers.refusals import found, gone
 from local.handlers.shapes import chosen, physical_name, tag_list, tags_gone, tags_of
 from local.processes import ProcessError
-from local.servers.postgres import PostgresServer
+from local.servers.postgres import PostgresServer, cluster_version
 
 _PASSWORD_BYTES = 24
 _RESTARTS = 5  # of a server that ends by itself, before it is left alone
@@ -346,7 +346,7 @@ class Instance(Handler):
         server = PostgresServer(folder, port=outputs["port"], log=self.platform.state / "logs" / f"{identifier}.log")
         if not server.is_prepared:
             self.platform.say(f"making the database {identifier}")
-            server.prepare()
+            server.prepare(template=self.platform.root / ".local" / "cache" / f"postgres-{cluster_version()}")
         else:
             self.platform.say(f"restoring the database {identifier} from {snapshot}")
         running = self._serve(identifier, int(outputs["port"]), outputs.get("parameterGroupName"))

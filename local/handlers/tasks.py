@@ -141,6 +141,7 @@ def container_environment(
         "LC_ALL": "C.UTF-8",
         "HOME": home,
         **values,
+        "LISTEN_HOST": "127.0.0.1",  # a container's own network ends at its border; this machine's does not
         "AWS_DEFAULT_REGION": platform.region,
         "AWS_ENDPOINT_URL": platform.endpoint,
         "AWS_CSM_ENABLED": "true",

