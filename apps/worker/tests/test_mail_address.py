@@ -1,7 +1,7 @@
 """Which addresses SES gets, and in which form."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minitickets_worker.address import AddressError, deliverable_address
@@ -56,6 +56,7 @@ def test_an_address_that_ses_can_never_deliver_to_is_refused_by_a_reason_without
     assert str(refusal.value) == refusal.value.reason == reason
 
 
+@settings(deadline=None)
 @given(
     st.text(max_size=80).map(lambda text: f"{text}@example.org") | st.text(max_size=80).map(lambda text: f"a@{text}")
 )

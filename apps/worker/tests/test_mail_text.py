@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apps.worker.tests.worker_under_test import BOOKING_ID, booking
@@ -93,6 +93,7 @@ def test_a_mail_does_not_show_itself_in_logs_or_tracebacks() -> None:
     assert "ada" not in repr(compose_confirmation(booking(), public_url=None)).lower()
 
 
+@settings(deadline=None)
 @given(
     zone=st.sampled_from(
         ["America/Los_Angeles", "Asia/Kathmandu", "Pacific/Apia", "Europe/Berlin", "Pacific/Kiritimati"]

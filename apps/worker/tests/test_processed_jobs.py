@@ -143,6 +143,20 @@ def test_a_late_release_leaves_the_lease_of_the_successor_alone(
         jobs.begin(KEY)
 
 
+def test_a_release_never_undoes_the_record_of_its_own_attempt(jobs: DynamoProcessedJobs) -> None:
+    lease = begun(jobs)
+    jobs.complete(lease, result="ses-1")
+    jobs.release(lease)
+    assert jobs.begin(KEY) is None
+
+
+def test_a_finished_job_costs_one_read_and_no_write(jobs: DynamoProcessedJobs, table: FakeTable) -> None:
+    jobs.refuse(begun(jobs), reason="MessageRejected")
+    before = table.calls
+    jobs.begin(KEY)
+    assert table.calls - before == 1
+
+
 def test_a_late_release_never_undoes_done(jobs: DynamoProcessedJobs, invocation: FakeInvocation) -> None:
     late = begun(jobs)
     invocation.time += LEASE_SECONDS

@@ -24,23 +24,31 @@ class Turns:
 
     def __init__(self, order: Sequence[str]) -> None:
         self._order = list(order)
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._may_go = {actor: threading.Semaphore(0) for actor in order}
+        self._wake_next()
 
     @contextmanager
     def turn(self, actor: str) -> Iterator[None]:
-        with self._changed:
-            assert self._changed.wait_for(lambda: self._order[:1] == [actor], timeout=5), "the order fits no more"
-            try:
-                yield
-            finally:
+        assert self._may_go[actor].acquire(timeout=5), "the actor makes more calls than the order holds"
+        try:
+            yield
+        finally:
+            with self._lock:
                 self._order.pop(0)
-                self._changed.notify_all()
+                self._wake_next()
 
     def leave(self, actor: str) -> None:
         """The actor makes no more calls."""
-        with self._changed:
+        with self._lock:
+            was_next = self._order[:1] == [actor]
             self._order = [other for other in self._order if other != actor]
-            self._changed.notify_all()
+            if was_next:
+                self._wake_next()
+
+    def _wake_next(self) -> None:
+        if self._order:
+            self._may_go[self._order[0]].release()
 
 
 class InTurn:
