@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 2
 READ_SECONDS = 3
 _THREADS = 16
+# Without these, presigned URLs name the global host, which redirects: signed requests do not survive that.
+_REGIONAL = {"us_east_1_regional_endpoint": "regional", "addressing_style": "virtual"}
 
 T = TypeVar("T")
 
@@ -56,8 +58,8 @@ class Aws:
 
     @property
     def s3(self) -> "S3Client":
-        """Signs for the regional host: a redirect would break a presigned URL. Only from a thread of ``run``."""
-        client: S3Client = self._client("s3", signature_version="s3v4", s3={"us_east_1_regional_endpoint": "regional"})
+        """Signs for the regional host. Only from a thread of ``run``."""
+        client: S3Client = self._client("s3", signature_version="s3v4", s3=_REGIONAL)
         return client
 
     def _client(self, service: str, **options: Any) -> Any:
