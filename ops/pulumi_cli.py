@@ -223,10 +223,11 @@ class PulumiCli:
 def _pass_on(process: "subprocess.Popen[str]", kept: list[str]) -> None:
     if process.stderr is None:
         return
-    for line in process.stderr:
-        kept.append(line)
-        sys.stderr.write(line)
-        sys.stderr.flush()
+    with process.stderr:
+        for line in process.stderr:
+            kept.append(line)
+            sys.stderr.write(line)
+            sys.stderr.flush()
 
 
 def _exit_code(process: "subprocess.Popen[str]") -> int:

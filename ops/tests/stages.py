@@ -49,9 +49,14 @@ def preview(*steps: Mapping[str, Any], **more: Any) -> str:
     return json.dumps({"config": {}, "steps": list(steps), "changeSummary": {}, **more})
 
 
-def resource(kind: str, name: str, **inputs: Any) -> dict[str, Any]:
+def resource(kind: str, logical_name: str, /, **inputs: Any) -> dict[str, Any]:
     """A resource of a state."""
-    return {"urn": f"urn:pulumi:dev::minitickets::{kind}::{name}", "type": kind, "custom": True, "inputs": inputs}
+    return {
+        "urn": f"urn:pulumi:dev::minitickets::{kind}::{logical_name}",
+        "type": kind,
+        "custom": True,
+        "inputs": inputs,
+    }
 
 
 def state(*resources: Mapping[str, Any], pending: Sequence[Mapping[str, Any]] = ()) -> str:

@@ -6,6 +6,7 @@ command line (the longest that fits counts, the last answer of its list repeats)
 
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -37,9 +38,19 @@ def play(here: Path) -> int:
     answer = answers[fitting][min(count, len(answers[fitting]) - 1)]
     for path, content in answer.get("writes", {}).items():
         Path(path.replace("{iidfile}", _after(arguments, "--iidfile"))).write_text(content)
+    if answer.get("waits_for_interrupt"):
+        _wait_for_interrupt(here)
     sys.stdout.write(answer.get("out", ""))
     sys.stderr.write(answer.get("err", ""))
     return int(answer.get("code", 0))
+
+
+def _wait_for_interrupt(here: Path) -> None:
+    """Wait for SIGINT, at most a minute; ``waiting`` appears beside the program once it does."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    (here / "waiting").touch()
+    if signal.sigtimedwait({signal.SIGINT}, 60) is None:
+        raise TimeoutError("no interrupt came")
 
 
 def _after(arguments: list[str], option: str) -> str:
