@@ -1,6 +1,6 @@
 """What issuing a booking's tickets leaves behind, whatever happens on the way."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -144,37 +144,43 @@ def test_the_secret_is_read_once_a_process(aws: FakeAws, make_message: MakeMessa
     assert process.calls.count("GetSecretValue") == 1
 
 
-def crashes() -> Iterator[tuple[int, bool, int, bool]]:
-    """Where the first and the second attempt die: at which call, and whether it had taken effect."""
-    for first in range(7):
-        for second in range(8):
-            for first_applied in (False, True):
-                for second_applied in (False, True):
-                    yield first, first_applied, second, second_applied
+def dies_at(aws: FakeAws, message: BookingConfirmed, number: int, *, applied: bool) -> None:
+    """An attempt that dies at its ``number``-th call, before it took effect or after (if it gets that far)."""
+    hook = at_call(number, die)
+    doomed = FakeProcess(aws=aws, after=hook) if applied else FakeProcess(aws=aws, before=hook)
+    try:
+        doomed.issuer().issue(message, seconds_left=plenty)
+    except Killed:
+        assert len(doomed.calls) == number + 1
 
 
-@pytest.mark.parametrize(("first", "first_applied", "second", "second_applied"), list(crashes()))
-def test_two_deaths_anywhere_cost_nothing(
-    aws: FakeAws,
-    make_message: MakeMessage,
-    first: int,
-    first_applied: bool,
-    second: int,
-    second_applied: bool,
-) -> None:
+@pytest.mark.parametrize("applied", [False, True])
+@pytest.mark.parametrize("number", range(7))
+def test_a_death_anywhere_costs_nothing(aws: FakeAws, make_message: MakeMessage, number: int, applied: bool) -> None:
     message = make_message("A-1", "A-2")
-    for number, applied in ((first, first_applied), (second, second_applied)):
-        hook = at_call(number, die)
-        doomed = FakeProcess(aws=aws, after=hook) if applied else FakeProcess(aws=aws, before=hook)
-        try:
-            doomed.issuer().issue(message, seconds_left=plenty)
-        except Killed:
-            assert len(doomed.calls) == number + 1
 
+    dies_at(aws, message, number, applied=applied)
     FakeProcess(aws=aws).issuer().issue(message, seconds_left=plenty)
 
     assert_issued(aws, message)
     assert len(set(aws.puts)) == 2, "every upload of a seat has the same bytes"
+
+
+@pytest.mark.parametrize("second_applied", [False, True])
+@pytest.mark.parametrize("second", range(5))
+@pytest.mark.parametrize("first_applied", [False, True])
+@pytest.mark.parametrize("first", range(4))
+def test_two_deaths_in_a_row_cost_nothing(
+    aws: FakeAws, make_message: MakeMessage, first: int, first_applied: bool, second: int, second_applied: bool
+) -> None:
+    message = make_message("A-1")
+
+    dies_at(aws, message, first, applied=first_applied)
+    dies_at(aws, message, second, applied=second_applied)
+    FakeProcess(aws=aws).issuer().issue(message, seconds_left=plenty)
+
+    assert_issued(aws, message)
+    assert len(set(aws.puts)) == 1
 
 
 @pytest.mark.parametrize("number", range(7))
@@ -388,6 +394,23 @@ def test_what_is_stored_under_the_key_must_be_this_ticket(
 
     assert aws.puts == []
     assert item["status"] == {"S": "creating"}
+
+
+def test_a_damaged_ticket_does_not_hold_up_its_neighbours(aws: FakeAws, make_message: MakeMessage) -> None:
+    message = make_message("A-1", "A-2", "A-3")
+    with pytest.raises(Killed):
+        FakeProcess(aws=aws, before=at_call(2, die)).issuer().issue(message, seconds_left=plenty)
+    aws.item(f"{message.booking_id}:A-1")["eventId"] = {"S": OTHER}
+
+    with pytest.raises(TicketMismatch, match=rf"{message.booking_id}:A-1 is another one: its event_id differs"):
+        FakeProcess(aws=aws).issuer().issue(message, seconds_left=plenty)
+
+    statuses = {key: item["status"]["S"] for (_, key), item in aws.items.items()}
+    assert statuses == {
+        f"{message.booking_id}:A-1": "creating",
+        f"{message.booking_id}:A-2": "ready",
+        f"{message.booking_id}:A-3": "ready",
+    }
 
 
 @pytest.mark.parametrize("changed", ["ticket", "event"])

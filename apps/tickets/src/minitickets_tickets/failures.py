@@ -18,8 +18,9 @@ class CallFailed(RuntimeError):  # noqa: N818 - the sentence that it is reads be
 class TicketMismatch(RuntimeError):  # noqa: N818
     """What is stored under a ticket's key is not that ticket: an operator has to look, trying again does not help."""
 
-    def __init__(self, field: str) -> None:
-        super().__init__(f"the stored ticket is another one's: {field} differs")
+    def __init__(self, ticket_id: str, field: str) -> None:
+        super().__init__(f"what is stored as ticket {ticket_id} is another one: its {field} differs")
+        self.ticket_id = ticket_id
         self.field = field
 
 

@@ -73,13 +73,20 @@ class TicketIssuer:
         """Issue every ticket of the booking that is not ready yet.
 
         Raises OutOfTime before a seat that ``seconds_left`` leaves no room for; CallFailed once a seat failed in
-        every try; TicketMismatch and ContractError at once. What is done stays done: the next attempt goes on.
+        every try; ContractError at once; TicketMismatch at the end, because it concerns one seat and the others'
+        tickets need not wait for an operator. What is done stays done: the next attempt goes on.
         """
         made = 0
+        mismatch: TicketMismatch | None = None
         for done, seat in enumerate(message.seats):
             if seconds_left() < SECONDS_FOR_A_SEAT:
                 raise OutOfTime(seats_done=done, seats=len(message.seats))
-            made += self._issue_seat_patiently(message, seat, seconds_left)
+            try:
+                made += self._issue_seat_patiently(message, seat, seconds_left)
+            except TicketMismatch as error:
+                mismatch = mismatch or error
+        if mismatch is not None:
+            raise mismatch
         return Issued(made=made, found=len(message.seats) - made)
 
     def _issue_seat_patiently(self, message: BookingConfirmed, seat: str, seconds_left: Callable[[], float]) -> bool:
@@ -111,20 +118,20 @@ class TicketIssuer:
         """Raise TicketMismatch unless ``stored`` is ``ticket`` with a token that we signed for it."""
         for field in ("user_id", "ticket_id", "booking_id", "event_id", "seat"):
             if getattr(stored, field) != getattr(ticket, field):
-                raise TicketMismatch(field)
+                raise TicketMismatch(ticket.ticket_id, field)
         if stored.token == ticket.token:
             return
-        said = self._verify(stored.token)
+        said = self._read(stored)
         if (said.ticket_id, said.event_id, said.seat) != (ticket.ticket_id, ticket.event_id, ticket.seat):
-            raise TicketMismatch("qrToken")
+            raise TicketMismatch(ticket.ticket_id, "qrToken")
 
-    def _verify(self, token: str) -> TicketToken:
+    def _read(self, stored: StoredTicket) -> TicketToken:
         try:
-            return TicketToken.verify(token, self.signing.keys())
+            return TicketToken.verify(stored.token, self.signing.keys())
         except ContractError:
             # Another process may know keys that came after this one read them.
             keys = self.signing.read_again()
         try:
-            return TicketToken.verify(token, keys)
+            return TicketToken.verify(stored.token, keys)
         except ContractError:
-            raise TicketMismatch("qrToken") from None
+            raise TicketMismatch(stored.ticket_id, "qrToken") from None

@@ -71,7 +71,7 @@ class DynamoTickets:
                 raise
             # Another attempt was first, or this one's own earlier write was: both leave our token behind.
             if self._read(ticket).token != token:
-                raise TicketMismatch("qrToken") from None
+                raise TicketMismatch(ticket.ticket_id, "qrToken") from None
 
     def _read(self, ticket: Ticket) -> StoredTicket:
         with aws_call("GetItem"):
