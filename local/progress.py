@@ -1,6 +1,8 @@
 """Lines for the person who watches, with the seconds since the start, and in a file for whoever comes later."""
 
 import contextlib
+import os
+import sys
 import threading
 import time
 from datetime import UTC, datetime
@@ -18,9 +20,11 @@ class Progress:
     def say(self, text: str) -> None:
         """One line (or a few, for an error)."""
         with self._lock:
-            # The terminal may be gone; what the line reports goes on.
-            with contextlib.suppress(OSError, ValueError):
+            try:
                 print(f"{time.time() - self.since:6.1f} s  {text}", flush=True)
+            except OSError:
+                # Whoever watched is gone; the work goes on, and its exit code counts.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         self.note(text)
 
     def note(self, text: str) -> None:

@@ -40,6 +40,11 @@ STOPPED, FAILED, IN_USE, LOST_HALF = 0, 1, 2, 3
 # ECS's own: what a task gets between SIGTERM and SIGKILL.
 _TASK_STOP_SECONDS = 30.0
 _SERVER_STOP_SECONDS = 20.0
+# In about the order in which a first start needs them.
+_SERVICES = (
+    *("sqs", "iam", "sns", "dynamodb", "secretsmanager", "s3", "logs", "ec2", "sesv2", "ecr", "lambda"),
+    *("ssm", "rds", "elasticache", "ecs", "elbv2", "cloudwatch"),
+)
 _TASK_DEFINITION = "aws:ecs/taskDefinition:TaskDefinition"
 
 
@@ -141,6 +146,7 @@ class Supervisor:
             )
         )
         self._progress.say(f"the platform is up after {time.monotonic() - self._began:.1f} s")
+        threading.Thread(target=clients.warm, args=(_SERVICES,), name="warm clients", daemon=True).start()
 
     def _fail(self, reason: str) -> None:
         self._readiness.fail(reason)
