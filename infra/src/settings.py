@@ -122,7 +122,7 @@ class KeepingSettings(_Group):
 
 
 class DataSettings(_Group):
-    """Sizes of the database and the cache."""
+    """Sizes of the database and the cache, and what is kept of them."""
 
     database_instance_class: Annotated[str, StringConstraints(pattern=r"^db\.[a-z0-9]+\.[a-z0-9]+$")] = Field(
         default="db.t4g.micro", description="RDS instance class"
@@ -133,6 +133,9 @@ class DataSettings(_Group):
     database_multi_az: bool = Field(default=False, description="A standby of the database in the second zone")
     database_backup_days: Annotated[int, Field(ge=1, le=35)] = Field(
         default=7, description="Days that automated backups are kept"
+    )
+    keep_snapshots: Annotated[int, Field(ge=1, le=90)] = Field(
+        default=5, description="Final snapshots that `make data-on` keeps; an account has room for 100"
     )
     cache_node_type: Annotated[str, StringConstraints(pattern=r"^cache\.[a-z0-9]+\.[a-z0-9]+$")] = Field(
         default="cache.t4g.micro", description="ElastiCache node type"
