@@ -9,6 +9,7 @@ database. A create waits while ``<folder>/hold`` is there, after it has made the
 import json
 import os
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from concurrent import futures
@@ -37,6 +38,8 @@ _REPLACED_BY = {"aws:rds/instance:Instance": {"username"}, "aws:dynamodb/table:T
 def program() -> None:
     """The stage in small: a table always, a database while data is on, a service while compute is."""
     config = pulumi.Config("minitickets")
+    if reason := config.get("fails"):
+        raise pulumi.RunError(reason)
     name = f"minitickets-{pulumi.get_stack()}"
     _declare(
         "aws:dynamodb/table:Table", "tickets", {"name": f"{name}-tickets", "hashKey": config.get("hashKey") or "u"}
@@ -57,14 +60,16 @@ class _Provider(rpc.ResourceProviderServicer):
     def __init__(self, folder: Path) -> None:
         self._store = folder / "cloud.json"
         self._hold = folder / "hold"
-        self._held = folder / "held"
+        self._one_at_a_time = threading.Lock()
 
     def _cloud(self) -> dict[str, Any]:
         cloud: dict[str, Any] = json.loads(self._store.read_text()) if self._store.exists() else {}
         return cloud
 
     def _keep(self, cloud: Mapping[str, Any]) -> None:
-        self._store.write_text(json.dumps(cloud))
+        written = self._store.with_suffix(".new")
+        written.write_text(json.dumps(cloud))
+        written.rename(self._store)
 
     def Attach(self, request: Any, context: Any) -> Any:
         return empty_pb2.Empty()
@@ -112,21 +117,23 @@ class _Provider(rpc.ResourceProviderServicer):
         if request.preview:
             return pb.CreateResponse(properties=_struct(inputs))
         name = str(inputs[_NAME_INPUT[_kind(request.urn)]])
-        cloud = self._cloud()
-        if name in cloud:
-            context.abort(grpc.StatusCode.ALREADY_EXISTS, f"{name} already exists")
-        self._keep({**cloud, name: inputs})
+        with self._one_at_a_time:
+            cloud = self._cloud()
+            if name in cloud:
+                context.abort(grpc.StatusCode.ALREADY_EXISTS, f"{name} already exists")
+            self._keep({**cloud, name: inputs})
         while self._hold.exists():
-            self._held.touch()
             time.sleep(0.01)
         return pb.CreateResponse(id=name, properties=_struct(inputs))
 
     def Update(self, request: Any, context: Any) -> Any:
-        self._keep({**self._cloud(), request.id: MessageToDict(request.news)})
+        with self._one_at_a_time:
+            self._keep({**self._cloud(), request.id: MessageToDict(request.news)})
         return pb.UpdateResponse(properties=request.news)
 
     def Delete(self, request: Any, context: Any) -> Any:
-        self._keep({key: value for key, value in self._cloud().items() if key != request.id})
+        with self._one_at_a_time:
+            self._keep({key: value for key, value in self._cloud().items() if key != request.id})
         return empty_pb2.Empty()
 
     def Read(self, request: Any, context: Any) -> Any:
