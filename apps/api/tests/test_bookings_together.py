@@ -479,17 +479,21 @@ def test_a_severed_connection_costs_no_booking(migrated_database: Database) -> N
     run(migrated_database, scenario)
 
 
-def test_no_plan_scans_a_table_that_was_never_analysed(
-    postgres_server: PostgresServer, migrated_database: Database
+@pytest.mark.parametrize(
+    ("seats", "is_analysed"), [(3, True), (20_000, False)], ids=["small, and planned for that", "never analysed"]
+)
+def test_no_plan_scans_a_table_however_small_it_was_when_it_was_made(
+    postgres_server: PostgresServer, migrated_database: Database, seats: int, is_analysed: bool
 ) -> None:
     async def scenario(pool: Any, desk: BookingDesk) -> None:
-        for table in ("seats", "booked_seats", "events", "idempotency_keys", "bookings"):
+        tables = ("seats", "booked_seats", "events", "idempotency_keys", "bookings")
+        for table in tables:
             await pool.execute(f"alter table {table} set (autovacuum_enabled = off)")
-        await add_event(pool, seats=[f"S-{number}" for number in range(20_000)])
-        await add_customer(pool)
+        await add_event(pool, seats=[f"S-{number}" for number in range(seats)])
         await pool.execute(
             "insert into idempotency_keys (user_id, procedure, key, input_hash, result)"
-            " select user_id, 'bookings.create', n::text, '', '{}' from users, generate_series(1, 20000) n"
+            " select user_id, 'bookings.create', n::text, '', '{}' from users, generate_series(1, $1) n",
+            seats,
         )
         await pool.execute(
             "insert into bookings (booking_id, user_id, event_id, seats, total_minor, currency, correlation_id)"
@@ -499,6 +503,8 @@ def test_no_plan_scans_a_table_that_was_never_analysed(
             "insert into booked_seats (event_id, seat, booking_id)"
             " select s.event_id, seat, booking_id from seats s cross join bookings"
         )
+        if is_analysed:
+            await pool.execute(f"analyze {', '.join(tables)}")
 
     run(migrated_database, scenario)
     for statement in (booking_batches.LOCK_EVENTS, booking_batches.FIND_SEATS, idempotency.FIND):

@@ -189,7 +189,7 @@ async def until_decided(attempt: Callable[[], Awaitable[T]]) -> T:
         except Exception as error:
             if not connection_is_lost(error):
                 raise
-            _log.warning("a transaction's end is unknown (%s): settling it in a new one", type(error).__name__)
+            _log.warning("the connection was lost (%s): settling the transaction in a new one", type(error).__name__)
         await asyncio.sleep(pause * _PAUSE_SECONDS)
     return await attempt()
 

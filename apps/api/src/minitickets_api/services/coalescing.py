@@ -86,12 +86,13 @@ class Coalescer(Generic[Request, Outcome]):
                 await asyncio.wait(self._running, timeout=left, return_when=asyncio.FIRST_COMPLETED)
             else:
                 await asyncio.sleep(0)
-        for task in self._running:
-            task.cancel()
-        await asyncio.gather(*self._running, return_exceptions=True)
+        # First those that wait: a run that ends would take them up.
         for waiting in (waiting for lane in self._lanes.values() for waiting in lane):
             _settle(waiting, Refusal(Code.SERVICE_UNAVAILABLE, _UNDECIDED))
         self._lanes.clear()
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
 
     def _dispatch(self) -> None:
         self._is_scheduled = False
