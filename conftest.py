@@ -2,6 +2,7 @@
 
 pytest_plugins = [
     "tests.fixtures.emulator",
+    "tests.fixtures.platform",
     "tests.fixtures.handled_stage",
     "tests.fixtures.servers",
     "tests.fixtures.migrated_database",

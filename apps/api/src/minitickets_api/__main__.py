@@ -4,10 +4,8 @@ import logging
 import signal
 import sys
 
-import uvicorn
-
 from minitickets_api import logs
-from minitickets_api.server import server_config
+from minitickets_api.server import Server, server_config
 from minitickets_api.settings import Settings, SettingsError
 
 
@@ -29,7 +27,7 @@ def main() -> int:
     def stop(*_: object) -> None:
         server.should_exit = True
 
-    server = uvicorn.Server(server_config(settings, end=end))
+    server = Server(server_config(settings, end=end))
     # Until uvicorn puts its own in their place, and again when it is done and repeats the signal that ended it: a
     # wanted end has exit code 0, and a signal that comes early is not lost.
     signal.signal(signal.SIGTERM, stop)

@@ -62,10 +62,12 @@ def configure() -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(logging.INFO)
-    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
+    for name in ("uvicorn", "uvicorn.error"):
         logger = logging.getLogger(name)
         logger.handlers = []
         logger.propagate = True
+    # It would write whole paths and queries; middleware.py has a line of its own for each request.
+    logging.getLogger("uvicorn.access").disabled = True
     # They tell of every request to AWS, and at DEBUG print its signature.
     for name in ("botocore", "boto3", "urllib3"):
         logging.getLogger(name).setLevel(logging.WARNING)

@@ -70,12 +70,17 @@ class RequestFrame:
                     "request",
                     extra={
                         "method": scope["method"] if scope["method"].isalpha() else "?",
-                        "route": scope.get("route_name", "unknown"),
+                        "route": _route(scope),
                         "status": status,
                         "milliseconds": milliseconds,
                     },
                 )
             correlation.current.reset(token)
+
+
+def _route(scope: Scope) -> str:
+    """Which of our own routes it was; the endpoint of procedures names them itself."""
+    return str(scope.get("procedures") or getattr(scope.get("endpoint"), "__name__", "unknown"))
 
 
 async def _reply_failure(send: Send, request_id: str) -> None:

@@ -16,10 +16,11 @@ class SettingsError(RuntimeError):
 
 
 def _origin(value: str) -> str:
+    value = value.lower()
     scheme, separator, host = value.partition("://")
     if scheme not in ("http", "https") or not separator or not host or any(mark in host for mark in "/?#@ "):
         raise ValueError("must be an origin such as https://tickets.example, without a final slash")
-    return value.lower()
+    return value
 
 
 class _Section(BaseModel):

@@ -47,7 +47,7 @@ class Endpoint(Generic[C]):
         self._public_url = public_url
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request. ``scope["path"]`` begins with ``/trpc/``."""
+        """Answer one request. ``scope["path"]`` begins with ``/trpc/``; ``scope["procedures"]`` is set for the log."""
         method: str = scope["method"]
         path: str = scope["path"].removeprefix("/trpc/")
         headers: list[tuple[bytes, bytes]] = []
@@ -57,6 +57,7 @@ class Endpoint(Generic[C]):
         is_batch = False
         try:
             request = protocol.read_request(path, scope["query_string"])
+            scope["procedures"] = ",".join(name if name in self._registry else "unknown" for name in request.names)
             kind = _kind(method)
             if kind is Kind.MUTATION:
                 origins.check(Headers(scope=scope), public_url=self._public_url)

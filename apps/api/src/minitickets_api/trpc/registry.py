@@ -111,6 +111,9 @@ class Registry(Generic[C]):
             raise Refusal(Code.NOT_FOUND, "No such procedure. /openapi.json lists those that there are.")
         return procedure
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._procedures
+
     def __iter__(self) -> Iterator[Procedure[C]]:
         return iter(self._procedures.values())
 
