@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from local.handlers.elbv2 import set_targets
+from local.handlers.elbv2 import load_balancers_of, set_targets
 from local.handlers.handler import Handler, HandlerError, Inputs, Made, Outputs, PlatformServices
 from local.handlers.refusals import found, gone
 from local.handlers.shapes import chosen, physical_name, plain, tags_gone, tags_of
@@ -234,8 +234,7 @@ class Service(Handler):
 
     def _require_listener(self, inputs: Inputs) -> None:
         for arn in _target_groups(inputs):
-            group = self.platform.aws("elbv2").describe_target_groups(TargetGroupArns=[arn])["TargetGroups"][0]
-            if not group.get("LoadBalancerArns"):
+            if not load_balancers_of(self.platform, arn):
                 raise HandlerError(
                     f"InvalidParameterException: The target group with targetGroupArn {arn} does not have an "
                     "associated load balancer. Let the service depend on its listener"

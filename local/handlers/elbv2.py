@@ -4,6 +4,7 @@ A load balancer is one port of this machine, passing connections on; which task 
 business, so neither a listener's port nor its certificate nor a rule's condition changes what happens here.
 """
 
+import json
 from typing import Any
 
 from local.handlers.handler import Handler, HandlerError, Inputs, Made, Outputs, PlatformServices
@@ -44,18 +45,37 @@ _HEALTH_CHECK = {
 }
 
 
+def load_balancers_of(platform: PlatformServices, target_group_arn: str) -> list[str]:
+    """ARNs of the load balancers that have a listener or a rule for a target group.
+
+    The emulator's own list keeps those that once had one, so their listeners are asked.
+    """
+    client = platform.aws("elbv2")
+    groups = found(lambda: client.describe_target_groups(TargetGroupArns=[target_group_arn])["TargetGroups"])
+    claimed = groups[0].get("LoadBalancerArns", []) if groups else []
+    return [balancer for balancer in claimed if _sends_to(client, balancer, target_group_arn)]
+
+
+def _sends_to(client: Any, balancer: str, target_group_arn: str) -> bool:
+    for listener in found(lambda: client.describe_listeners(LoadBalancerArn=balancer)["Listeners"]) or []:
+        rules = client.describe_rules(ListenerArn=listener["ListenerArn"])["Rules"]
+        actions = [*listener["DefaultActions"], *(action for rule in rules for action in rule["Actions"])]
+        if target_group_arn in json.dumps(actions):
+            return True
+    return False
+
+
 def set_targets(platform: PlatformServices, target_group_arn: str, ports: list[int]) -> None:
     """Make ``ports`` of this machine the targets of a group, in the control plane and behind its load balancers."""
     client = platform.aws("elbv2")
-    groups = found(lambda: client.describe_target_groups(TargetGroupArns=[target_group_arn])["TargetGroups"])
-    if not groups:
+    health = found(lambda: client.describe_target_health(TargetGroupArn=target_group_arn)["TargetHealthDescriptions"])
+    if health is None:
         return
-    health = client.describe_target_health(TargetGroupArn=target_group_arn)["TargetHealthDescriptions"]
     stale = [entry["Target"] for entry in health if entry["Target"]["Port"] not in ports]
     if ports:
         targets = [{"Id": "127.0.0.1", "Port": port} for port in ports]
         client.register_targets(TargetGroupArn=target_group_arn, Targets=targets)
-    for balancer in groups[0].get("LoadBalancerArns", []):
+    for balancer in load_balancers_of(platform, target_group_arn):
         platform.set_targets(balancer, ports)
     if stale:
         client.deregister_targets(
@@ -88,7 +108,7 @@ class LoadBalancer(Handler):
             Type=inputs.get("loadBalancerType", "application"),
             Scheme="internal" if inputs.get("internal") else "internet-facing",
             Subnets=list(inputs.get("subnets") or []),
-            Tags=tag_list(inputs),
+            **_tags(inputs),
             **request,
         )["LoadBalancers"][0]
         arn: str = made["LoadBalancerArn"]
@@ -171,7 +191,7 @@ class TargetGroup(Handler):
                 "targetType": "TargetType", "vpcId": "VpcId",
             },
         )  # fmt: skip
-        made = client.create_target_group(Name=title, Tags=tag_list(inputs), **request, **_health_check(inputs))[
+        made = client.create_target_group(Name=title, **_tags(inputs), **request, **_health_check(inputs))[
             "TargetGroups"
         ][0]
         arn: str = made["TargetGroupArn"]
@@ -193,8 +213,7 @@ class TargetGroup(Handler):
 
     def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
         client = self.platform.aws("elbv2")
-        listed = found(lambda: client.describe_target_groups(TargetGroupArns=[id])["TargetGroups"])
-        if listed and listed[0].get("LoadBalancerArns"):
+        if load_balancers_of(self.platform, id):
             raise HandlerError(f"ResourceInUse: Target group '{id}' is currently in use by a listener or a rule")
         gone(lambda: client.delete_target_group(TargetGroupArn=id))
 
@@ -228,7 +247,7 @@ class Listener(Handler):
 
     def create(self, name: str, inputs: Inputs) -> Made:
         arn: str = self.platform.aws("elbv2").create_listener(
-            LoadBalancerArn=inputs["loadBalancerArn"], Tags=tag_list(inputs), **_listener(inputs)
+            LoadBalancerArn=inputs["loadBalancerArn"], **_tags(inputs), **_listener(inputs)
         )["Listeners"][0]["ListenerArn"]
         self._connect(inputs)
         return Made(arn, _rule_outputs(arn, inputs))
@@ -267,7 +286,7 @@ class ListenerRule(Handler):
             Priority=plain(inputs["priority"]),
             Conditions=_conditions(inputs),
             Actions=_actions(inputs["actions"]),
-            Tags=tag_list(inputs),
+            **_tags(inputs),
         )["Rules"][0]["RuleArn"]
         return Made(arn, _rule_outputs(arn, inputs))
 
@@ -361,6 +380,12 @@ def _conditions(inputs: Inputs) -> list[dict[str, Any]]:
         for key, (field, config) in fields.items()
         if condition.get(key)
     ]
+
+
+def _tags(inputs: Inputs) -> dict[str, Any]:
+    """The tags of a new thing: the service refuses an empty list."""
+    tags = tag_list(inputs)
+    return {"Tags": tags} if tags else {}
 
 
 def _rule_outputs(arn: str, inputs: Inputs) -> Outputs:

@@ -8,6 +8,8 @@ from typing import Any
 import asyncpg
 import pytest
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from local.handlers.handler import HandlerError
 from local.processes import accepts_connections, wait_until
@@ -220,7 +222,9 @@ def _cache(name: str, token: str) -> dict[str, Any]:
 
 
 def _ping(cache: dict[str, Any], token: str) -> bool:
-    with redis.Redis(host=cache["primaryEndpointAddress"], port=int(cache["port"]), password=token) as client:
+    address = cache["primaryEndpointAddress"]
+    once = Retry(NoBackoff(), 0)
+    with redis.Redis(host=address, port=int(cache["port"]), password=token, retry=once) as client:
         return bool(client.ping())
 
 

@@ -194,7 +194,7 @@ def test_look_ups_answer_who_and_where_the_program_is(stage: HandledStage) -> No
 
 def test_a_look_up_by_path_finds_nothing_without_an_error(stage: HandledStage) -> None:
     name = f"t-{secrets.token_hex(4)}"
-    token = "aws:ssm/getParametersByPath:getParametersByPath"  # noqa: S105 - Pulumi's name of a function
+    token = "aws:ssm/getParametersByPath:getParametersByPath"
 
     assert stage.provider.invoke(token, {"path": f"/{name}"})["names"] == []
     stage.create("ssm/parameter:Parameter", "p", name=f"/{name}/database-life", type="String", insecureValue="{}")
