@@ -186,7 +186,12 @@ class Deployment:
         # Only the birth of a database comes after a final snapshot: any other up has nothing to prune.
         if settings.keeps_data and not any(found.get("type") == DATABASE for found in _resources(before)):
             keep = settings.count(KEEP_SNAPSHOTS, default=SNAPSHOTS_KEPT)
-            self._database.prune(keep=keep, say=self._console.say)
+            try:
+                self._database.prune(keep=keep, say=self._console.say)
+            except Failure as failure:
+                raise Failure(
+                    f"{self._stage} is up, but its old snapshots could not be looked after: {failure}"
+                ) from failure
 
     def _require_unprotected(self, state: Mapping[str, Any]) -> None:
         needed = needed_settings(state)

@@ -185,6 +185,17 @@ def test_no_snapshot_is_pruned_when_up_fails_or_the_database_was_there_all_along
     assert stage.aws.deleted == []
 
 
+def test_an_up_whose_old_snapshots_cannot_be_pruned_says_that_it_is_up(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(identifier: str) -> None:
+        raise Failure("AWS did not let us look up database minitickets-dev-db (Throttling)")
+
+    monkeypatch.setattr(stage.aws, "database", fails)
+    with pytest.raises(Failure, match=r"dev is up, but its old snapshots could not be looked after: .*Throttling"):
+        stage.deployment().up({})
+
+
 def test_a_killed_run_is_cancelled_written_down_and_refreshed_before_up(stage: Stage) -> None:
     database = resource(DATABASE, "db", identifier="minitickets-dev-db")
     cut_off = state(resource("aws:sqs/queue:Queue", "jobs"), pending=[database])
@@ -240,6 +251,33 @@ def test_a_lock_of_another_machine_puts_the_file_back(stage: Stage) -> None:
         stage.deployment().up(BOTH_OFF)
     assert stage.file.path.read_text() == STAGE_FILE
     assert "cancel" not in stage.pulumi.commands
+
+
+def test_pulumi_cloud_does_not_tell_whose_run_it_is_so_the_operator_must(stage: Stage) -> None:
+    conflict = {"code": 255, "err": "error: [409] Conflict: Another update is currently in progress.\n"}
+    stage.pulumi.answers(up=[conflict, {}])
+    with pytest.raises(Refusal, match=r"someone else.*UNLOCK=1"):
+        stage.deployment().up(BOTH_OFF)
+    assert stage.file.path.read_text() == STAGE_FILE
+    stage.pulumi.answers(up=[conflict, conflict, {}])
+    stage.deployment(unlock=True).up(BOTH_OFF)
+    assert stage.pulumi.commands[-7:] == [
+        "up",
+        "cancel",
+        "stack export",
+        "stack import",
+        "refresh",
+        "preview",
+        "up",
+    ]
+
+
+def test_a_run_begun_meanwhile_is_not_fought_with(stage: Stage) -> None:
+    stage.pulumi.answers(up=_locked(_dead_process()))
+    with pytest.raises(Failure, match="Another run on dev began meanwhile: nothing was changed"):
+        stage.deployment().up(BOTH_OFF)
+    assert stage.pulumi.commands.count("up") == 2
+    assert stage.file.path.read_text() == STAGE_FILE
 
 
 def test_a_failed_refresh_stops_before_up(stage: Stage) -> None:
