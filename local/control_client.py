@@ -26,6 +26,7 @@ class ControlClient:
         self._port = port
         self._token = token
         self._of_thread = threading.local()
+        self._connections: list[http.client.HTTPConnection] = []
 
     @classmethod
     def of(cls, folder: StageFolder, *, seconds: float = 0, supervisor: Child | None = None) -> "ControlClient":
@@ -52,6 +53,11 @@ class ControlClient:
         """Ask for something; waits ``seconds`` for the answer."""
         return self._call("POST", path, document, seconds=seconds)
 
+    def close(self) -> None:
+        """Close the connections of all threads; none may be using its own."""
+        for connection in self._connections:
+            connection.close()
+
     def wait_until_ready(self, *, seconds: float = 60) -> None:
         """Return once the platform is up; ProcessError with its reason if it does not come up."""
         self.post("/ready", {"seconds": seconds}, seconds=seconds + 5)
@@ -60,6 +66,7 @@ class ControlClient:
         connection = getattr(self._of_thread, "connection", None)
         if connection is None:
             connection = self._of_thread.connection = http.client.HTTPConnection("127.0.0.1", self._port)
+            self._connections.append(connection)
         connection.timeout = seconds
         if connection.sock is not None:
             connection.sock.settimeout(seconds)

@@ -79,6 +79,7 @@ def running_platform(
     arguments = ["--stage", stage, "--folder", str(folder.path), "--since", repr(progress.since)]
     supervisor = start("platform", _python("local.supervisor", *arguments), env=_environment(), log=log)
     driver: Child | None = None
+    client: ControlClient | None = None
     try:
         settings = [f"--set={key}={value}" for key, value in config.items()]
         driver = start(
@@ -87,10 +88,13 @@ def running_platform(
             env=_environment(),
             log=log,
         )
-        yield _session(folder, supervisor, driver)
+        client = _client(folder, supervisor)
+        yield _session(folder, client, supervisor, driver)
     finally:
         if driver is not None:
             driver.stop()
+        if client is not None:
+            client.close()
         _stop(supervisor, progress)
 
 
@@ -102,14 +106,18 @@ def reset_stage(folder: StageFolder, progress: Progress) -> None:
         folder.remove()
 
 
-def _session(folder: StageFolder, supervisor: Child, driver: Child) -> Session:
+def _client(folder: StageFolder, supervisor: Child) -> ControlClient:
     try:
-        client = ControlClient.of(folder, seconds=_COME_UP_SECONDS, supervisor=supervisor)
+        return ControlClient.of(folder, seconds=_COME_UP_SECONDS, supervisor=supervisor)
+    except ProcessError as error:
+        raise _did_not_come_up(supervisor, error) from error
+
+
+def _session(folder: StageFolder, client: ControlClient, supervisor: Child, driver: Child) -> Session:
+    try:
         client.wait_until_ready(seconds=_COME_UP_SECONDS)
     except ProcessError as error:
-        # It has said why; it ends by itself or is ended by whoever reads this.
-        exit_code = _exit_code_soon(supervisor)
-        raise SessionError(f"the platform did not come up: {error}", exit_code or 1) from error
+        raise _did_not_come_up(supervisor, error) from error
     applied = _wait_for_driver(driver, supervisor)
     if applied != 0:
         raise SessionError("the program is not applied", applied)
@@ -122,6 +130,11 @@ def _session(folder: StageFolder, supervisor: Child, driver: Child) -> Session:
         mailbox_url=running["mailbox"],
         endpoint=running["endpoint"],
     )
+
+
+def _did_not_come_up(supervisor: Child, error: ProcessError) -> SessionError:
+    # It has said why, and ends by itself.
+    return SessionError(f"the platform did not come up: {error}", _exit_code_soon(supervisor) or 1)
 
 
 def _exit_code_soon(child: Child) -> int | None:

@@ -31,6 +31,10 @@ class Visitor:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
         self._http.close()
 
     def query(self, procedure: str, value: object = None) -> Any:
