@@ -1,16 +1,12 @@
 """What the worker's log lines say about a message and an error, and what they keep to themselves."""
 
 import json
-import re
 from contextlib import suppress
 from pathlib import PurePath
 from traceback import extract_tb
 
 from minitickets_contracts import fields
 from minitickets_contracts.fields import ContractError
-
-# Of a message that failed its checks nothing else is believed: an address must not get into a log as a correlation id.
-_CORRELATION_ID = re.compile(r"[A-Za-z0-9._:/=+-]{1,128}")
 
 
 def message_identity(body: object) -> dict[str, str]:
@@ -22,9 +18,9 @@ def message_identity(body: object) -> dict[str, str]:
     if not isinstance(document, dict):
         return {}
     identity = {}
-    correlation_id = document.get("correlationId")
-    if isinstance(correlation_id, str) and _CORRELATION_ID.fullmatch(correlation_id):
-        identity["correlation_id"] = correlation_id
+    # Of a message that failed its checks nothing else is believed.
+    with suppress(ContractError):
+        identity["correlation_id"] = fields.correlation_id("correlationId", document.get("correlationId"))
     with suppress(ContractError):
         identity["bookingId"] = fields.uuid("bookingId", document.get("bookingId"))
     return identity

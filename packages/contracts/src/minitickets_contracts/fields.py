@@ -7,6 +7,7 @@ from uuid import UUID
 
 SEAT_PATTERN = re.compile(r"[A-Z0-9-]{1,8}")
 MAX_SEATS_PER_BOOKING = 10
+_CORRELATION_ID = re.compile(r"[A-Za-z0-9._:/=+-]{1,128}")
 _CURRENCY = re.compile(r"[A-Z]{3}")
 _TIME_ZONE = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*")
 _STARTS_AT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d", re.ASCII)
@@ -88,6 +89,13 @@ def seats(field: str, value: object) -> tuple[str, ...]:
     if len(set(names)) != len(names):
         raise ContractError(field, "must not name a seat twice")
     return names
+
+
+def correlation_id(field: str, value: object) -> str:
+    """``value`` if it is 1 to 128 letters, digits and ``._:/=+-``: it is logged, so no mail address may pass as one."""
+    if not isinstance(value, str) or not _CORRELATION_ID.fullmatch(value):
+        raise ContractError(field, "must be 1 to 128 characters of A-Z, a-z, 0-9 and . _ : / = + -")
+    return value
 
 
 def currency(field: str, value: object) -> str:

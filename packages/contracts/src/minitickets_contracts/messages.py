@@ -67,7 +67,7 @@ class BookingConfirmed:
     def __post_init__(self) -> None:
         fields.uuid("messageId", self.message_id)
         fields.uuid("bookingId", self.booking_id)
-        fields.text("correlationId", self.correlation_id, longest=128)
+        fields.correlation_id("correlationId", self.correlation_id)
         fields.instant("occurredAt", self.occurred_at)
         fields.seats("seats", self.seats)
         fields.integer("totalMinor", self.total_minor, least=0, most=MAX_TOTAL_MINOR)
