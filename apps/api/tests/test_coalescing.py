@@ -1,6 +1,7 @@
 """How requests share a run, whatever the run does. No I/O."""
 
 import asyncio
+import contextvars
 from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
@@ -57,6 +58,23 @@ def test_what_arrives_in_one_turn_shares_a_run_and_each_gets_its_own_outcome() -
         assert run.batches == [wanted]
 
     asyncio.run(scenario())
+
+
+def test_a_run_sees_the_context_of_no_request() -> None:
+    who = contextvars.ContextVar("who", default="nobody")
+    seen = []
+
+    async def run(requests: Sequence[str]) -> Sequence[str | Exception]:
+        seen.append(who.get())
+        return list(requests)
+
+    async def scenario() -> None:
+        shared = coalescer(run)
+        who.set("the first")
+        await shared.submit("a0")
+
+    asyncio.run(scenario())
+    assert seen == ["nobody"]
 
 
 def test_a_lane_is_never_in_two_runs_at_once_and_what_waits_is_the_next_batch() -> None:

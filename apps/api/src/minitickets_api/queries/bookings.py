@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, Literal, Self
 from uuid import UUID
@@ -45,9 +45,10 @@ class BookingView:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """What ``to_json`` wrote, perhaps by an older version of this program."""
+        """What ``to_json`` wrote, perhaps in a newer version of this program: fields that are not ours are left out."""
         stored = json.loads(text)
-        return cls(**{**stored, "seats": tuple(stored["seats"])})
+        known = {field.name: stored[field.name] for field in fields(cls)}
+        return cls(**{**known, "seats": tuple(stored["seats"])})
 
 
 @dataclass(frozen=True, kw_only=True)

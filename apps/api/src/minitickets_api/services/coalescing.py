@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence
+from contextvars import Context
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -77,7 +78,7 @@ class Coalescer(Generic[Request, Outcome]):
         except TimeoutError:
             raise Refusal(Code.SERVICE_UNAVAILABLE, _UNDECIDED) from None
 
-    async def close(self, *, seconds: float = 15.0) -> None:
+    async def close(self, *, seconds: float = 8.0) -> None:
         """Take nothing new, and let what waits be decided; what is not after ``seconds`` is refused."""
         self._is_closed = True
         end = asyncio.get_running_loop().time() + seconds
@@ -99,7 +100,12 @@ class Coalescer(Generic[Request, Outcome]):
         while len(self._running) < self._max_running and (batch := self._collect()):
             lanes = {self._lane(waiting.request) for waiting in batch}
             self._busy |= lanes
-            task = asyncio.get_running_loop().create_task(self._finish(batch, lanes), name="coalesced-batch")
+            task = asyncio.get_running_loop().create_task(
+                # A context of its own: what it logs is not the request's that happened to come first.
+                self._finish(batch, lanes),
+                name="coalesced-batch",
+                context=Context(),
+            )
             self._running.add(task)
             task.add_done_callback(self._ended)
 
