@@ -63,9 +63,9 @@ class Deployment:
         _require_data_for_compute(settings, file=self._file.path.name)
         if self._restore_from is not None:
             self._require_restore(settings)
-        state = self._state_or_new_stack()
         if not settings.keeps_data:
             self._database.require_deletable()
+        state = self._state_or_new_stack()
         if interrupted.unfinished(state):
             self._finish(state or {})
         self._apply(changes, again=True)
@@ -122,7 +122,7 @@ class Deployment:
         refused = losses(plan, settings)
         if refused:
             raise Refusal(
-                f"This run on {self._stage} would lose what nobody can make again, so it is not begun:\n"
+                f"This run on {self._stage} would take away what must stay, so it is not begun:\n"
                 + "\n".join(f"  - {loss}" for loss in refused)
                 + f"\nTake that change back (or, if it is meant: pulumi up --stack {self._stage}, by hand)."
             )
@@ -150,7 +150,7 @@ class Deployment:
             self._console.say(line)
         if proposal.plan.steps and not self._console.agrees(f"Do this in {self._stage}?"):
             raise Failure(f"Declined: nothing was changed in {self._stage}")
-        if any(step.operation == "delete" for step in proposal.plan.steps):
+        if proposal.plan.deletes_slowly:
             self._console.say("Deleting takes ten minutes and more: load balancers drain, databases write a snapshot")
         before = self._file.read()
         if proposal.content is not None:

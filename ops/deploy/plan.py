@@ -36,6 +36,16 @@ _GOES_WITH_DATA = frozenset(
     }
 )
 
+_SLOW_TO_GO = frozenset(
+    {
+        DATABASE,
+        SERVICE,
+        "aws:elasticache/replicationGroup:ReplicationGroup",
+        "aws:lb/loadBalancer:LoadBalancer",
+        "aws:ec2/natGateway:NatGateway",
+    }
+)
+
 _LOSES = frozenset({"delete", "replace", "delete-replaced", "create-replacement", "import-replacement"})
 _SIGNS: Mapping[str, str] = {"create": "+", "update": "~", "delete": "-", "replace": "!", "import": "="}
 
@@ -70,6 +80,11 @@ class Plan:
     def deletes_database(self) -> bool:
         """Whether the database would go, in a flip or not."""
         return any(step.kind == DATABASE and step.operation in _LOSES for step in self.steps)
+
+    @property
+    def deletes_slowly(self) -> bool:
+        """Whether something goes that takes AWS minutes: it drains first, or writes a snapshot."""
+        return any(step.kind in _SLOW_TO_GO and step.operation in _LOSES for step in self.steps)
 
     def lines(self) -> list[str]:
         """A line a resource that changes, with the inputs that change, and a count; for a person to decide on."""
@@ -127,7 +142,11 @@ def losses(plan: Plan, settings: StageSettings) -> list[str]:
         elif step.operation == "delete" and step.kind == SERVICE and settings.computes:
             refused.append(
                 f"delete the running service {step.label}: "
-                + ("the program no longer declares it" if settings.image else f"{settings.file} names no image")
+                + (
+                    "the program no longer declares it"
+                    if settings.image
+                    else f"{settings.file} names no image, which make push does"
+                )
             )
     return refused
 

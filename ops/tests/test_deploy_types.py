@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from ops.deploy.interrupted import _IMPORT_IDS, _SECRET, _SECURITY_GROUP
-from ops.deploy.plan import _GOES_WITH_DATA, _LASTING, SERVICE
+from ops.deploy.plan import _GOES_WITH_DATA, _LASTING, _SLOW_TO_GO
 from ops.deploy.protection import _GUARDS, _Guard
 
 pytestmark = pytest.mark.unit
 
-_TYPES = {*_LASTING, *_IMPORT_IDS, *(kind for kind, _ in _GOES_WITH_DATA), _SECRET, _SECURITY_GROUP, SERVICE}
+_TYPES = {*_LASTING, *_IMPORT_IDS, *(kind for kind, _ in _GOES_WITH_DATA), _SECRET, _SECURITY_GROUP, *_SLOW_TO_GO}
 
 
 def _source(kind: str) -> str:
