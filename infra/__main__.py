@@ -27,6 +27,9 @@ name = stage_name(settings.stage)
 account = look_up_account()
 site, queues, keeping = settings.site, settings.queues, settings.keeping
 
+# First, since it may have to stop the run: what the stage remembers of its database.
+memory = create_database_memory(name, data_enabled=settings.switches.data_enabled, restore_from=settings.restore_from)
+
 # Always on: none of this has an idle fee to speak of.
 sender = create_sender(settings.mail)
 events = create_booking_events(name, account_id=account.id, max_receive_count=queues.max_receive_count)
@@ -58,7 +61,6 @@ network = create_network(name, region=account.region)
 security_groups = create_security_groups(name, vpc_id=network.vpc.id, site=site)
 repository = create_image_repository(name, force_destroy=keeping.force_destroy)
 api_logs = create_api_logs(name, retention_days=keeping.log_retention_days)
-memory = create_database_memory(name, data_enabled=settings.switches.data_enabled, restore_from=settings.restore_from)
 
 pulumi.export("stage", settings.stage)
 pulumi.export("topicArn", events.topic.arn)
