@@ -100,10 +100,8 @@ def running_platform(
 
 def reset_stage(folder: StageFolder, progress: Progress) -> None:
     """Delete all that a stage keeps, after ending what a crash may have left running; StageInUseError while it runs."""
-    if folder.path.exists():
-        with folder.held():
-            Children(folder.path / "children.json", say=progress.say).end_leftovers()
-        folder.remove()
+    with folder.emptied():
+        Children(folder.path / "children.json", say=progress.say).end_leftovers()
 
 
 def _client(folder: StageFolder, supervisor: Child) -> ControlClient:

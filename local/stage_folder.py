@@ -53,6 +53,10 @@ class StageFolder:
         self._ports_lock = threading.Lock()
 
     @property
+    def _lock_file(self) -> Path:
+        return self.path / "lock"
+
+    @property
     def running_file(self) -> Path:
         """What the running platform says about itself, its control token included."""
         return self.path / "running.json"
@@ -60,18 +64,30 @@ class StageFolder:
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """Hold the folder (made if missing) while in the block; StageInUseError if somebody else does."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        self.path.chmod(0o700)
-        with (self.path / "lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise StageInUseError(self.path, self.running()) from None
+        with self._locked():
             self.running_file.unlink(missing_ok=True)  # of one that crashed
             try:
                 yield
             finally:
                 self.running_file.unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        while True:
+            self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            try:
+                lock = self._lock_file.open("w")
+            except FileNotFoundError:
+                continue  # removed in this moment, with the folder
+            with lock:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    raise StageInUseError(self.path, self.running()) from None
+                # Whoever removed the folder meanwhile took the file with it, and the next one locks another.
+                if self._lock_file.exists() and self._lock_file.stat().st_ino == os.fstat(lock.fileno()).st_ino:
+                    yield
+                    return
 
     def running(self) -> dict[str, Any] | None:
         """What the platform that holds the folder says about itself; None unless one is up."""
@@ -83,9 +99,9 @@ class StageFolder:
 
     def is_held(self) -> bool:
         """Whether a platform holds the folder now."""
-        if not (self.path / "lock").exists():
+        if not self._lock_file.exists():
             return False
-        with (self.path / "lock").open() as lock:
+        with self._lock_file.open() as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -110,9 +126,19 @@ class StageFolder:
         with self._ports_lock:
             return lasting_port((read_json(self.path / "ports.json") or {}).values())
 
-    def remove(self) -> None:
-        """Delete everything that the stage keeps; StageInUseError while a platform runs on it."""
-        if not self.path.exists():
-            return
-        with self.held():
-            shutil.rmtree(self.path)
+    @contextlib.contextmanager
+    def emptied(self) -> Iterator[None]:
+        """Hold the folder while in the block, then delete it with all that it keeps; StageInUseError if it is held."""
+        with self._locked():
+            yield
+            for entry in self.path.iterdir():
+                if entry == self._lock_file:
+                    continue
+                if entry.is_dir() and not entry.is_symlink():
+                    shutil.rmtree(entry)
+                else:
+                    entry.unlink()
+            # The lock goes last: until then nobody else may begin.
+            self._lock_file.unlink()
+            with contextlib.suppress(OSError):
+                self.path.rmdir()

@@ -1,6 +1,8 @@
 """A stage's folder: one holder, lasting ports, files that only their owner reads."""
 
 import stat
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -54,10 +56,45 @@ def test_files_are_readable_by_their_owner_only(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["file.json"]
 
 
-def test_a_held_folder_cannot_be_removed(tmp_path: Path) -> None:
+def test_a_held_folder_cannot_be_emptied(tmp_path: Path) -> None:
     folder = StageFolder(tmp_path / "dev")
-    with folder.held(), pytest.raises(StageInUseError):
-        StageFolder(folder.path).remove()
+    with folder.held(), pytest.raises(StageInUseError), StageFolder(folder.path).emptied():
+        pass
 
-    folder.remove()
+    with folder.emptied():
+        write_json(folder.path / "file.json", {})
+        (folder.path / "rds").mkdir()
     assert not folder.path.exists()
+
+
+def test_nobody_gets_a_folder_while_another_empties_it(tmp_path: Path) -> None:
+    folder = StageFolder(tmp_path / "dev")
+    with folder.held():
+        pass
+
+    with folder.emptied(), pytest.raises(StageInUseError), StageFolder(folder.path).held():
+        pass
+
+
+def test_many_at_once_never_hold_one_folder_together_though_it_is_emptied_between(tmp_path: Path) -> None:
+    inside, most, held = 0, 0, 0
+    counter = threading.Lock()
+
+    def enter(number: int) -> None:
+        nonlocal inside, most, held
+        folder = StageFolder(tmp_path / "dev")
+        try:
+            with folder.emptied() if number % 2 else folder.held():
+                with counter:
+                    inside, held = inside + 1, held + 1
+                    most = max(most, inside)
+                with counter:
+                    inside -= 1
+        except StageInUseError:
+            pass
+
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        list(pool.map(enter, range(400)))
+
+    assert held > 0
+    assert most == 1

@@ -256,25 +256,17 @@ def _socket_table(name: str) -> Iterator[tuple[str, str, str]]:
 
 def test_ctrl_c_ends_everything_and_says_so(tmp_path: Path) -> None:
     folder = tmp_path / "stage"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "local", "up", "--compute", "off", "--data", "off", "--folder", str(folder)],
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    assert process.stdout is not None
-    lines = []
-    for line in process.stdout:
-        lines.append(line)
-        if "Ctrl-C" in line:
-            break
-    processes = _processes(folder)
-    assert [entry["name"] for entry in processes] == ["emulator"]
+    command = [sys.executable, "-m", "local", "up", "--compute", "off", "--data", "off", "--folder", str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stdout is not None
+        assert any("Ctrl-C" in line for line in process.stdout)
+        processes = _processes(folder)
+        assert [entry["name"] for entry in processes] == ["emulator"]
 
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the whole foreground group
-    rest = process.stdout.read()
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the whole foreground group
+        rest = process.stdout.read()
 
-    assert process.wait(60) == 0
+    assert process.returncode == 0
     assert "everything has ended" in rest
     assert _members([entry["pid"] for entry in processes]) == []
 
