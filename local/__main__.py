@@ -49,7 +49,7 @@ def demo(stage: str, seats: int, customers: int, folder: Path | None) -> None:
     except StageInUseError as error:
         _fail(f"a demo is running already: {error}", 2)
     except SessionError as error:
-        _fail(f"{error}; the logs are in {kept.path / 'logs'}", error.exit_code)
+        _fail(_once(error, kept), error.exit_code)
     except (StepMissingError, ProcessError, ApiRefusedError) as error:
         _fail(f"MISSING: {error}\n{_where_to_look(kept)}", 1)
     progress.say("the demo is over: all of it happened")
@@ -74,7 +74,7 @@ def up(stage: str, compute: str, data: str, folder: Path | None) -> None:
     except KeyboardInterrupt:
         return  # what was asked for: everything has ended
     except SessionError as error:
-        _fail(f"{error}; the logs are in {kept.path / 'logs'}" if error.exit_code == 1 else str(error), error.exit_code)
+        _fail(_once(error, kept), error.exit_code)
     except ProcessError as error:
         _fail(f"{error}\n{_where_to_look(kept)}", 1)
     sys.exit(session.supervisor.exit_code() or 0)
@@ -166,8 +166,14 @@ def _where_to_look(folder: StageFolder) -> str:
     return "\n".join(["Look into:", *(f"  {log}" for log in logs)])
 
 
+def _once(error: SessionError, folder: StageFolder) -> str:
+    """A refusal is said already, whole; a failure wants its logs."""
+    return f"{error}; the logs are in {folder.path / 'logs'}" if error.exit_code == 1 else ""
+
+
 def _fail(text: str, exit_code: int) -> NoReturn:
-    click.echo(text, err=True)
+    if text:
+        click.echo(text, err=True)
     sys.exit(exit_code)
 
 

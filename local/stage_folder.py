@@ -74,11 +74,13 @@ class StageFolder:
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
         while True:
-            self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
             try:
+                self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
                 lock = self._lock_file.open("w")
-            except FileNotFoundError:
-                continue  # removed in this moment, with the folder
+            except (FileExistsError, FileNotFoundError):
+                if self.path.exists() and not self.path.is_dir():
+                    raise
+                continue  # removed in this moment
             with lock:
                 try:
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
