@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml  # type: ignore[import-untyped]
+import yaml
 
 from ops.refusal import Refusal
 
@@ -161,7 +161,7 @@ def find_stage_file(project: Path, stage: str) -> StageFile:
     return found
 
 
-class _Loader(yaml.SafeLoader):  # type: ignore[misc]
+class _Loader(yaml.SafeLoader):
     """YAML as Pulumi reads it: a key given twice is an error, where PyYAML would take the last."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:

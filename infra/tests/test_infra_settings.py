@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml  # type: ignore[import-untyped]
+import yaml
 
 from src.naming import STAGE_MAX_LENGTH, stage_problem
 from src.settings import GROUPS, SettingsError, parse_settings, setting_keys
