@@ -2,7 +2,7 @@
 
 import http.client
 import json
-import signal
+import secrets
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -296,20 +296,14 @@ def run_task(
     folder = platform.state / "ecs" / "one-off"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     values = container_environment(platform, definition, template, home=str(folder))
-    process = subprocess.Popen(
-        argv(template),
-        env={**values, **environment},
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
+    # As one of the platform's children: it ends with the platform, however that ends.
+    title = f"task-{secrets.token_hex(4)}"
+    child = platform.start_process(title, argv(template), env={**values, **environment}, cwd=folder)
     try:
-        output, _ = process.communicate(timeout=seconds)
+        exit_code = child.wait(seconds)
     except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGKILL)
-        output, _ = process.communicate()
-        tail = output.decode(errors="replace")[-2000:]
+        platform.stop_process(title, seconds=1)
+        tail = child.log_tail(40)
         raise HandlerError(f"the task {' '.join(command)} has not ended after {seconds:g} s\n{tail}") from None
-    return TaskResult(exit_code=process.returncode, output=output.decode(errors="replace"))
+    output = child.log.read_text(errors="replace") if child.log is not None else ""
+    return TaskResult(exit_code=exit_code, output=output)
