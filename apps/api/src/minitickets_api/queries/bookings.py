@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, Literal, Self
 from uuid import UUID
@@ -41,7 +41,7 @@ class BookingView:
 
     def to_json(self) -> str:
         """For the memory of an idempotency key."""
-        return json.dumps(asdict(self), separators=(",", ":"))
+        return json.dumps(vars(self), separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Self:

@@ -181,7 +181,7 @@ async def _insert(connection: Any, new: Sequence[NewBooking]) -> None:
         [booking.body for booking in new],
         [booking.request.idempotency_key for booking in new],
         [booking.request.input_hash for booking in new],
-        [booking.view.to_json() for booking in new],
+        [booking.result for booking in new],
         PROCEDURE,
     )
 

@@ -68,12 +68,13 @@ class Situation:
 
 @dataclass(frozen=True, kw_only=True)
 class NewBooking:
-    """A booking to insert; ``body`` is its message as it will be published."""
+    """A booking to insert; ``body`` is its message as it will be published, ``result`` what its key remembers."""
 
     request: BookingRequest
     view: BookingView
     booked_at: datetime
     body: str
+    result: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +107,7 @@ def decide(requests: Sequence[BookingRequest], situation: Situation) -> Decision
             outcomes.append(error)
             continue
         taken.update((request.event_id, seat) for seat in request.seats)
-        remembered[request.key] = Remembered(input_hash=request.input_hash, result=booking.view.to_json())
+        remembered[request.key] = Remembered(input_hash=request.input_hash, result=booking.result)
         outcomes.append(booking.view)
         new.append(booking)
     return Decisions(outcomes=outcomes, new=new)
@@ -169,4 +170,6 @@ def _new_booking(request: BookingRequest, event: LockedEvent) -> NewBooking:
         booked_at=instant(event.locked_at),
         cancelled_at=None,
     )
-    return NewBooking(request=request, view=view, booked_at=event.locked_at, body=message.to_json())
+    return NewBooking(
+        request=request, view=view, booked_at=event.locked_at, body=message.to_json(), result=view.to_json()
+    )
