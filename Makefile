@@ -66,7 +66,7 @@ lint: $(ENV) ## Lint, formatting, types (strict), import walls
 	@$(BIN)/lint-imports --cache-dir .local/cache/import-linter
 
 .PHONY: test
-test: $(ENV) $(EMULATOR_ENV) ## Run every test that this machine can run; those it cannot say why
+test: $(ENV) $(EMULATOR_ENV) build ## Run every test that this machine can run; those it cannot say why
 	@$(BIN)/python -m pytest $(ARGS)
 
 .PHONY: check
