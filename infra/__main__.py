@@ -28,7 +28,7 @@ account = look_up_account()
 site, queues, keeping = settings.site, settings.queues, settings.keeping
 
 # First, since it may have to stop the run: what the stage remembers of its database.
-memory = create_database_memory(name, data_enabled=settings.switches.data_enabled, restore_from=settings.restore_from)
+memory = create_database_memory(name, is_wanted=settings.switches.data_enabled, restore_from=settings.restore_from)
 
 # Always on: none of this has an idle fee to speak of.
 sender = create_sender(settings.mail)

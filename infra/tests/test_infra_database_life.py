@@ -37,7 +37,7 @@ def _observed(
 ) -> Observed:
     return Observed(
         identifier="minitickets-dev-db",
-        data_enabled=data,
+        is_wanted=data,
         instance=instance,
         remembered=remembered,
         restore_from=wish,

@@ -56,7 +56,7 @@ class Observed:
     """
 
     identifier: str
-    data_enabled: bool
+    is_wanted: bool
     instance: Instance
     remembered: Life | None
     restore_from: str | None
@@ -70,13 +70,13 @@ def decide(observed: Observed) -> Life:
     Raises DatabaseLifeError where going on could lose or rewind data. It depends on the time only when a life begins,
     so two runs in a row give the same.
     """
-    if observed.restore_from is not None and not observed.data_enabled:
+    if observed.restore_from is not None and not observed.is_wanted:
         raise DatabaseLifeError(
             f"RESTORE_FROM={observed.restore_from} is for the run that switches the database on, and dataEnabled is "
             "false: set minitickets:dataEnabled to true, or leave RESTORE_FROM out"
         )
     remembered = observed.remembered or NEVER_BORN
-    if not observed.data_enabled:
+    if not observed.is_wanted:
         return _sleep(observed, remembered)
     if observed.instance is Instance.PRESENT:
         return _live_on(observed, remembered)

@@ -26,10 +26,10 @@ class DatabaseMemory:
     parameter: aws.ssm.Parameter
 
 
-def create_database_memory(name: str, *, data_enabled: bool, restore_from: str | None) -> DatabaseMemory:
+def create_database_memory(name: str, *, is_wanted: bool, restore_from: str | None) -> DatabaseMemory:
     """Look, decide (`database_life.decide`) and remember: the parameter ``/<name>/database-life``.
 
-    ``data_enabled`` is what the run wants, not what is there. Raises DatabaseLifeError where the run must stop, and
+    ``is_wanted`` is what the run wants, not what is there. Raises DatabaseLifeError where the run must stop, and
     whatever a look-up fails with.
     """
     identifier = f"{name}-db"
@@ -37,7 +37,7 @@ def create_database_memory(name: str, *, data_enabled: bool, restore_from: str |
     life = decide(
         Observed(
             identifier=identifier,
-            data_enabled=data_enabled,
+            is_wanted=is_wanted,
             instance=look_up_instance(identifier),
             remembered=look_up_life(path),
             restore_from=restore_from,

@@ -1,6 +1,5 @@
 """The Lambda function that mails: its entry point, wired once per process."""
 
-import os
 from collections.abc import Mapping
 from random import Random
 
@@ -17,7 +16,7 @@ from minitickets_worker.settings import load_settings
 from minitickets_worker.visibility import JobsQueue
 
 # At import, where Lambda gives a whole CPU and the function's time-out does not run yet.
-_settings = load_settings(os.environ)
+_settings = load_settings()
 _clients = Clients()
 _log = Logger(stage=_settings.stage)
 _random = Random()  # noqa: S311 - spreads load, guards nothing

@@ -1,5 +1,6 @@
 """The worker's settings: the only reader of its environment."""
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ class Settings:
     public_url: str | None
 
 
-def load_settings(environment: Mapping[str, str]) -> Settings:
+def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     """The settings in ``environment``. Raises SettingsError for a missing or malformed one."""
     public_url = environment.get("PUBLIC_URL") or None
     if public_url is not None and not _ORIGIN.fullmatch(public_url):
