@@ -133,6 +133,7 @@ class _Task:
     port: int
     processes: list[tuple[dict[str, Any], str]] = field(default_factory=list)
     stopping: bool = False
+    ended: tuple[str, int] | None = None  # the process that ended, and its exit code, before the task was in service
 
 
 class Service(Handler):
@@ -253,6 +254,7 @@ class Service(Handler):
             raise
         with self._lock:
             old, self._tasks[service] = self._tasks.get(service, []), started
+            ended = [(task, *task.ended) for task in started if task.ended]
         wanted = _target_groups(outputs)
         for group in wanted:
             set_targets(self.platform, group, [task.port for task in started])
@@ -261,6 +263,8 @@ class Service(Handler):
                 set_targets(self.platform, group, [])
         for task in old:
             self._stop(task)
+        for task, name, code in ended:
+            threading.Thread(target=self._replace, args=(service, outputs, task, name, code), daemon=True).start()
 
     def _start(self, service: str, outputs: Outputs, definition: TaskDefinition) -> _Task:
         task = _Task(definition=definition, port=self.platform.free_port())
@@ -332,7 +336,10 @@ class Service(Handler):
     def _replace(self, service: str, outputs: Outputs, task: _Task, name: str, code: int) -> None:
         """An essential container ended by itself: its task is over, and another takes its place."""
         with self._lock:
-            if task.stopping or task not in self._tasks.get(service, []):
+            if task.stopping:
+                return
+            if task not in self._tasks.get(service, []):
+                task.ended = name, code  # not in service yet: whoever deploys it sees this
                 return
             task.stopping = True
         pause = _FIRST_BACKOFF_SECONDS

@@ -172,6 +172,7 @@ class Instance(Handler):
         born_from = self._snapshot_facts(snapshot) if snapshot else None
         if self._files.instance_facts(identifier) is not None:
             raise HandlerError(f"DBInstanceAlreadyExists: DB instance already exists: {identifier}")
+        self._clear_unfinished(identifier)
         username = born_from.username if born_from else inputs["username"]
         database = born_from.database if born_from else inputs.get("dbName")
         port = self.platform.free_port()
@@ -216,7 +217,9 @@ class Instance(Handler):
         if live is None or facts is None:
             return None
         port = live["Endpoint"]["Port"]
-        secret = found(lambda: self.platform.aws("secretsmanager").describe_secret(SecretId=_secret_name(facts)))
+        secret = found(
+            lambda: self.platform.aws("secretsmanager").describe_secret(SecretId=_secret_name(facts.resource_id))
+        )
         outputs = {
             **inputs,
             "identifier": identifier,
@@ -280,6 +283,11 @@ class Instance(Handler):
         with self._lock:
             if id in self._servers:
                 return
+        if self._files.instance_facts(id) is None:
+            self.platform.say(
+                f"the database {id} was being deleted when the platform ended; switch data off once more to finish it"
+            )
+            return
         self.platform.say(f"starting PostgreSQL {id}")
         self._serve(id, int(outputs["port"]), outputs.get("parameterGroupName"))
 
@@ -331,7 +339,7 @@ class Instance(Handler):
             return str(inputs["password"]), []
         password = secrets.token_urlsafe(_PASSWORD_BYTES)
         client = self.platform.aws("secretsmanager")
-        name = _secret_name(facts)
+        name = _secret_name(facts.resource_id)
         arn: str = client.create_secret(
             Name=name,
             Description=f"Secret associated with primary RDS DB instance: {inputs.get('identifier', facts.identifier)}",
@@ -431,6 +439,16 @@ class Instance(Handler):
             with contextlib.suppress(client.exceptions.ResourceNotFoundException):
                 client.delete_secret(SecretId=secret["secretArn"], ForceDeleteWithoutRecovery=True)
 
+    def _clear_unfinished(self, identifier: str) -> None:
+        """What a platform that was killed in the middle of a create registered without data."""
+        live = self._live(identifier)
+        if live is None:
+            return
+        client = self.platform.aws("secretsmanager")
+        name = _secret_name(live["DbiResourceId"])
+        secret = found(lambda: client.describe_secret(SecretId=name))
+        self._undo(identifier, {"masterUserSecrets": [_master_secret(secret["ARN"])] if secret else []})
+
     def _undo(self, identifier: str, outputs: Outputs) -> None:
         """A birth that failed leaves nothing behind."""
         self._stop(identifier)
@@ -455,8 +473,8 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _secret_name(facts: DatabaseFacts) -> str:
-    return f"rds!{facts.resource_id.lower()}"
+def _secret_name(resource_id: str) -> str:
+    return f"rds!{resource_id.lower()}"
 
 
 def _master_secret(arn: str) -> dict[str, str]:

@@ -72,10 +72,13 @@ class Bucket(Handler):
         }
 
 
+_BUCKET_OR_OWNER = frozenset({"bucket", "expectedBucketOwner"})
+
+
 class BucketSetting(Handler):
     """One setting of a bucket, by the three calls that S3 has for it. Its id is the bucket's name."""
 
-    replaced_by = frozenset({"bucket", "expectedBucketOwner"})
+    replaced_by = frozenset({"bucket"})
     getter: ClassVar[str]
     putter: ClassVar[str]
     remover: ClassVar[str]
@@ -119,6 +122,7 @@ class BucketPublicAccessBlock(BucketSetting):
 
 class BucketServerSideEncryption(BucketSetting):
     resource_type = "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration"
+    replaced_by = _BUCKET_OR_OWNER
     getter, putter, remover = "get_bucket_encryption", "put_bucket_encryption", "delete_bucket_encryption"
 
     def request(self, inputs: Inputs) -> dict[str, Any]:
@@ -167,6 +171,7 @@ class BucketVersioning(BucketSetting):
     """S3 has no call that takes versioning back: it is suspended, as the provider does."""
 
     resource_type = "aws:s3/bucketVersioning:BucketVersioning"
+    replaced_by = _BUCKET_OR_OWNER
     getter, putter = "get_bucket_versioning", "put_bucket_versioning"
 
     def request(self, inputs: Inputs) -> dict[str, Any]:
@@ -179,6 +184,7 @@ class BucketVersioning(BucketSetting):
 
 class BucketCors(BucketSetting):
     resource_type = "aws:s3/bucketCorsConfiguration:BucketCorsConfiguration"
+    replaced_by = _BUCKET_OR_OWNER
     getter, putter, remover = "get_bucket_cors", "put_bucket_cors", "delete_bucket_cors"
 
     def request(self, inputs: Inputs) -> dict[str, Any]:
@@ -191,6 +197,7 @@ class BucketCors(BucketSetting):
 
 class BucketLifecycle(BucketSetting):
     resource_type = "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration"
+    replaced_by = _BUCKET_OR_OWNER
     getter, putter = "get_bucket_lifecycle_configuration", "put_bucket_lifecycle_configuration"
     remover = "delete_bucket_lifecycle"
 

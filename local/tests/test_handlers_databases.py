@@ -12,6 +12,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from local.handlers.handler import HandlerError
+from local.handlers.rds_files import DatabaseFiles
 from local.processes import accepts_connections, wait_until
 from tests.fixtures.handled_stage import HandledStage
 
@@ -187,6 +188,40 @@ def test_a_database_that_crashes_is_started_again(stage: HandledStage, name: str
     wait_until("it is said", lambda: any("starting it again" in line for line in stage.said.lines), seconds=10)
     wait_until("it runs again", lambda: stage.children.get(f"postgres:{database['port']}") is not None, seconds=10)
     assert _query(stage, database, "select seat from booking") == [("A1",)]
+
+
+def test_a_birth_that_a_crash_interrupted_begins_anew(stage: HandledStage, name: str) -> None:
+    stage.aws("rds").create_db_instance(
+        DBInstanceIdentifier=name,
+        Engine="postgres",
+        DBInstanceClass="db.t4g.micro",
+        MasterUsername="minitickets",
+        ManageMasterUserPassword=True,
+        AllocatedStorage=20,
+    )
+    half_made = stage.folder / "rds" / name / "data"
+    half_made.mkdir(parents=True)
+    (half_made / "PG_VERSION").write_text("18")
+
+    database = stage.create(INSTANCE, "db", **_database(name, skipFinalSnapshot=True))
+
+    assert _query(stage, database, "select 1") == [(1,)]
+
+
+def test_a_deletion_that_a_crash_interrupted_lets_the_platform_start_and_is_finished_by_the_next(
+    stage: HandledStage, name: str
+) -> None:
+    database = stage.create(INSTANCE, "db", **_database(name))
+    _query(stage, database, "create table booking as select 'A1'::text as seat")
+    stage.children.stop_all(stage.children.names(), seconds=10)
+    DatabaseFiles(stage.folder).move_to_snapshot(name, f"{name}-final")
+
+    stage.restart()
+    assert any("was being deleted" in line for line in stage.said.lines)
+    stage.delete(INSTANCE, "db")
+    again = stage.create(INSTANCE, "db", **_database(name, snapshotIdentifier=f"{name}-final", skipFinalSnapshot=True))
+
+    assert _query(stage, again, "select seat from booking") == [("A1",)]
 
 
 def test_a_parameter_group_reaches_the_server(stage: HandledStage, name: str) -> None:
