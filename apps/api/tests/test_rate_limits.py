@@ -155,7 +155,7 @@ def test_a_cache_that_hangs_is_waited_for_once(cache: CacheServer) -> None:
             began = time.perf_counter()
             assert await cache.get("k") is None
             first = time.perf_counter() - began
-            for _ in range(1000):
+            for _ in range(20):
                 assert await cache.get("k") is None
             rest = time.perf_counter() - began - first
             await cache.close()
