@@ -10,6 +10,8 @@ from typing import Any
 from local.processes import Child, ProcessError
 from local.stage_folder import StageFolder
 
+_IDLE_SECONDS = 60.0
+
 
 class RefusedError(RuntimeError):
     """The platform refused; the message is what it, or AWS, says."""
@@ -67,6 +69,10 @@ class ControlClient:
         if connection is None:
             connection = self._of_thread.connection = http.client.HTTPConnection("127.0.0.1", self._port)
             self._connections.append(connection)
+        # The platform closes connections that idle for minutes; a request on one of those would be lost.
+        if time.monotonic() - getattr(self._of_thread, "last_use", 0.0) > _IDLE_SECONDS:
+            connection.close()
+        self._of_thread.last_use = time.monotonic()
         connection.timeout = seconds
         if connection.sock is not None:
             connection.sock.settimeout(seconds)
