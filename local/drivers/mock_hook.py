@@ -73,7 +73,7 @@ def _run_main(program: Path) -> None:
 
 def _explanation(error: Exception) -> str:
     """What a program says when it refuses is its message; anything else is a fault, and wants its traceback."""
-    is_refusal = isinstance(error, pulumi.RunError) or type(error).__module__.startswith("src.")
+    is_refusal = isinstance(error, pulumi.RunError | RegistrationError) or type(error).__module__.startswith("src.")
     return str(error) if is_refusal else "".join(traceback.format_exception(error))
 
 
