@@ -82,7 +82,7 @@ NEEDS = [
 
 @pytest.fixture(scope="module")
 def policies(platform: RunningPlatform) -> RolePolicies:
-    return RolePolicies(platform.session.client.get("/resources"), platform.aws)
+    return RolePolicies(platform.session.client.get("/resources"))
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ def test_without_one_right_its_path_is_refused_and_with_it_again_the_path_goes_o
     [grant] = [grant for grant in policies.grants() if need.is_for(grant)]
     need.path(paths, grant)
 
-    with policies.without(grant), pytest.raises(PathRefusedError) as refused:
+    with policies.without(grant, root=platform.aws), pytest.raises(PathRefusedError) as refused:
         need.path(paths, grant)
 
     _assert_attributed(str(refused.value), grant, policies)
