@@ -18,7 +18,6 @@ from local.ticket_scan import ScanError, scan
 from local.visitor import ApiRefusedError, Visitor
 from minitickets_contracts.token import SigningKeys
 
-MOST_SEATS = 10  # of one booking: the API's own limit
 _FLOW_SECONDS = 30.0
 # Beyond the first few, each further customer's mail and tickets add to the wait: two ticket functions run at a time.
 _SECONDS_A_CUSTOMER = 2.0
@@ -58,7 +57,10 @@ def run_demo(session: Session, *, seats: int, customers: int, progress: Progress
 
     def one(number: int) -> Flow:
         wanted = seating[number * seats : (number + 1) * seats]
-        return _follow(session, number=number, event_id=event_id, seats=wanted, keys=keys, deadline=deadline)
+        try:
+            return _follow(session, number=number, event_id=event_id, seats=wanted, keys=keys, deadline=deadline)
+        except ApiRefusedError as error:
+            raise StepMissingError(f"an answer of the API to customer {number + 1}: {error}") from error
 
     with ThreadPoolExecutor(max_workers=min(customers, 16)) as pool:
         flows = list(pool.map(one, range(customers)))
@@ -119,13 +121,10 @@ def _follow(
     """One customer from registration to verified tickets."""
     email = f"customer-{number + 1}@example.org"
     with Visitor(str(session.api_url), address=f"198.51.{number // 250}.{number % 250 + 1}") as customer:
-        try:
-            customer.register(email=email, name=f"Customer {number + 1}", password=secrets.token_urlsafe(16))
-            began = time.time()
-            booking = customer.book(event_id=event_id, seats=list(seats))
-            booked = time.time() - began
-        except ApiRefusedError as error:
-            raise StepMissingError(f"the booking of {email}: {error}") from error
+        customer.register(email=email, name=f"Customer {number + 1}", password=secrets.token_urlsafe(16))
+        began = time.time()
+        booking = customer.book(event_id=event_id, seats=list(seats))
+        booked = time.time() - began
         mail, ready, tickets = _wait_for_mail_and_tickets(
             session, customer, email=email, seats=seats, deadline=deadline
         )

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,11 +70,12 @@ def running_platform(
     progress: Progress,
     root: Path = REPOSITORY,
     log: Path | None = None,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> Iterator[Session]:
     """Have the stage's platform up, with the program applied, while in the block; then everything ends.
 
     ``config`` is set over the stage's file. Lines of the two processes go to ``log`` (None: standard output).
-    SessionError if one of them does not come up.
+    ``meanwhile`` is called once both have started. SessionError if one of them does not come up.
     """
     arguments = ["--stage", stage, "--folder", str(folder.path), "--since", repr(progress.since)]
     supervisor = start("platform", _python("local.supervisor", *arguments), env=_environment(), log=log)
@@ -88,6 +89,7 @@ def running_platform(
             env=_environment(),
             log=log,
         )
+        meanwhile()
         client = _client(folder, supervisor)
         yield _session(folder, client, supervisor, driver)
     finally:

@@ -195,6 +195,13 @@ def _task_runner(platform: Platform, store: ResourceStore) -> Callable[..., tupl
     return run
 
 
+def _addresses(folder: StageFolder, running: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Where a running platform answers, as far as it is up."""
+    outputs = read_json(folder.path / "stack-outputs.json") or {}
+    found = [("API", outputs.get("apiUrl")), ("Mailbox", running.get("mailbox")), ("AWS", running.get("endpoint"))]
+    return [(what, where) for what, where in found if where]
+
+
 @click.command()
 @click.option("--stage", default="dev", show_default=True, help="Stage whose state folder the platform holds.")
 @click.option("--folder", type=click.Path(path_type=Path), help="State folder; default .local/state/<stage>.")
@@ -211,7 +218,10 @@ def main(stage: str, folder: Path | None, since: float | None) -> None:
                 signal.signal(number, lambda *_: supervisor.end())
             exit_code = supervisor.run()
     except StageInUseError as error:
-        click.echo(f"{error}. Stop that one first (Ctrl-C where it runs, or SIGTERM to its process).", err=True)
+        click.echo(f"{error}.", err=True)
+        for what, where in _addresses(kept, error.running or {}):
+            click.echo(f"  {what:<8} {where}", err=True)
+        click.echo("Stop that one first: Ctrl-C where it runs, or SIGTERM to its process.", err=True)
         sys.exit(IN_USE)
     sys.exit(exit_code)
 
