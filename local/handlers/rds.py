@@ -1,4 +1,4 @@
-"""RDS: real PostgreSQL servers, registered in the emulator's control plane too; subnet and parameter groups.
+"""RDS: real PostgreSQL servers, registered in the emulator's control plane too.
 
 The emulator decides what AWS refuses (names, groups, protection, snapshots); the data is this machine's.
 """
@@ -12,8 +12,9 @@ from typing import Any
 
 from local.handlers.handler import Handler, HandlerError, Inputs, Made, Outputs, PlatformServices
 from local.handlers.rds_files import DatabaseFacts, DatabaseFiles
+from local.handlers.rds_groups import retag
 from local.handlers.refusals import found, gone
-from local.handlers.shapes import chosen, physical_name, tag_list, tags_gone, tags_of
+from local.handlers.shapes import chosen, physical_name, tag_list, tags_of
 from local.processes import ProcessError
 from local.servers.postgres import PostgresServer, cluster_version
 
@@ -48,98 +49,6 @@ _AT_CREATION = {
     "kmsKeyId": "KmsKeyId",
     "storageEncrypted": "StorageEncrypted",
 }
-
-
-class SubnetGroup(Handler):
-    """Subnets that a database may live in. RDS wants two zones, which the emulator does not ask."""
-
-    resource_type = "aws:rds/subnetGroup:SubnetGroup"
-    replaced_by = frozenset({"name", "namePrefix"})
-
-    def create(self, name: str, inputs: Inputs) -> Made:
-        group = physical_name(inputs, name).lower()
-        _require_two_zones(self.platform, inputs["subnetIds"])
-        made = self.platform.aws("rds").create_db_subnet_group(
-            DBSubnetGroupName=group,
-            DBSubnetGroupDescription=inputs.get("description", "Managed by Pulumi"),
-            SubnetIds=list(inputs["subnetIds"]),
-            Tags=tag_list(inputs),
-        )["DBSubnetGroup"]
-        return Made(group, _group_outputs(group, made["DBSubnetGroupArn"], inputs))
-
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
-        group = id or inputs.get("name")
-        if not group:
-            return None
-        answer = found(lambda: self.platform.aws("rds").describe_db_subnet_groups(DBSubnetGroupName=group))
-        if answer is None:
-            return None
-        return Made(group, _group_outputs(group, answer["DBSubnetGroups"][0]["DBSubnetGroupArn"], inputs))
-
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
-        _require_two_zones(self.platform, new["subnetIds"])
-        self.platform.aws("rds").modify_db_subnet_group(
-            DBSubnetGroupName=id,
-            DBSubnetGroupDescription=new.get("description", "Managed by Pulumi"),
-            SubnetIds=list(new["subnetIds"]),
-        )
-        _retag(self.platform, old["arn"], old, new)
-        return _group_outputs(id, old["arn"], new)
-
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
-        rds = self.platform.aws("rds")
-        for instance in rds.describe_db_instances()["DBInstances"]:
-            group = instance.get("DBSubnetGroup") or {}
-            if group.get("DBSubnetGroupName") == id and instance["DBInstanceStatus"] != "deleting":
-                raise HandlerError(
-                    f"InvalidDBSubnetGroupStateFault: Cannot delete the subnet group '{id}' because at least one "
-                    f"database instance: {instance['DBInstanceIdentifier']} is still using it."
-                )
-        gone(lambda: rds.delete_db_subnet_group(DBSubnetGroupName=id))
-
-
-class ParameterGroup(Handler):
-    """Settings of a server. A database takes them when it starts."""
-
-    resource_type = "aws:rds/parameterGroup:ParameterGroup"
-    replaced_by = frozenset({"description", "family", "name", "namePrefix"})
-
-    def create(self, name: str, inputs: Inputs) -> Made:
-        group = physical_name(inputs, name).lower()
-        made = self.platform.aws("rds").create_db_parameter_group(
-            DBParameterGroupName=group,
-            DBParameterGroupFamily=inputs["family"],
-            Description=inputs.get("description", "Managed by Pulumi"),
-            Tags=tag_list(inputs),
-        )["DBParameterGroup"]
-        self._set(group, {}, inputs)
-        return Made(group, _group_outputs(group, made["DBParameterGroupArn"], inputs))
-
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
-        group = id or inputs.get("name")
-        if not group:
-            return None
-        answer = found(lambda: self.platform.aws("rds").describe_db_parameter_groups(DBParameterGroupName=group))
-        if answer is None or not answer["DBParameterGroups"]:
-            return None
-        return Made(group, _group_outputs(group, answer["DBParameterGroups"][0]["DBParameterGroupArn"], inputs))
-
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
-        self._set(id, old, new)
-        _retag(self.platform, old["arn"], old, new)
-        return _group_outputs(id, old["arn"], new)
-
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
-        gone(lambda: self.platform.aws("rds").delete_db_parameter_group(DBParameterGroupName=id))
-
-    def _set(self, group: str, old: Inputs, new: Inputs) -> None:
-        rds = self.platform.aws("rds")
-        wanted = {entry["name"]: _parameter(entry) for entry in new.get("parameters") or []}
-        removed = [_parameter(entry) for entry in old.get("parameters") or [] if entry["name"] not in wanted]
-        if removed:
-            rds.reset_db_parameter_group(DBParameterGroupName=group, Parameters=removed)
-        if wanted:
-            rds.modify_db_parameter_group(DBParameterGroupName=group, Parameters=list(wanted.values()))
 
 
 class Instance(Handler):
@@ -251,7 +160,7 @@ class Instance(Handler):
             self.resume(id, {**old, "parameterGroupName": new.get("parameterGroupName")})
         if new.get("password") and new["password"] != old.get("password"):
             self._set_password(id, old["username"], new["password"])
-        _retag(self.platform, old["arn"], old, new)
+        retag(self.platform, old["arn"], old, new)
         kept = (
             "identifier", "arn", "resourceId", "address", "endpoint", "port", "status", "engine", "engineVersionActual",
             "username", "dbName", "masterUserSecrets",
@@ -479,33 +388,3 @@ def _secret_name(resource_id: str) -> str:
 
 def _master_secret(arn: str) -> dict[str, str]:
     return {"secretArn": arn, "secretStatus": "active", "kmsKeyId": "alias/aws/secretsmanager"}
-
-
-def _parameter(entry: Inputs) -> dict[str, str]:
-    return {
-        "ParameterName": entry["name"],
-        "ParameterValue": str(entry["value"]),
-        "ApplyMethod": entry.get("applyMethod", "immediate"),
-    }
-
-
-def _group_outputs(name: str, arn: str, inputs: Inputs) -> Outputs:
-    return {**inputs, "name": name, "arn": arn, "tagsAll": tags_of(inputs)}
-
-
-def _retag(platform: PlatformServices, arn: str, old: Inputs, new: Inputs) -> None:
-    rds = platform.aws("rds")
-    if removed := tags_gone(old, new):
-        rds.remove_tags_from_resource(ResourceName=arn, TagKeys=removed)
-    if tags := tag_list(new):
-        rds.add_tags_to_resource(ResourceName=arn, Tags=tags)
-
-
-def _require_two_zones(platform: PlatformServices, subnet_ids: list[str]) -> None:
-    subnets = platform.aws("ec2").describe_subnets(SubnetIds=list(subnet_ids))["Subnets"]
-    zones = {subnet["AvailabilityZone"] for subnet in subnets}
-    if len(zones) < 2:
-        raise HandlerError(
-            "DBSubnetGroupDoesNotCoverEnoughAZs: The DB subnet group doesn't meet Availability Zone (AZ) coverage "
-            f"requirement. Current AZ coverage: {', '.join(sorted(zones))}. Add subnets to cover at least 2 AZs."
-        )
