@@ -78,15 +78,15 @@ def running_platform(
     ``meanwhile`` is called once both have started. SessionError if one of them does not come up.
     """
     arguments = ["--stage", stage, "--folder", str(folder.path), "--since", repr(progress.since)]
-    supervisor = start("platform", _python("local.supervisor", *arguments), env=_environment(), log=log)
+    supervisor = start("platform", python_command("local.supervisor", *arguments), env=child_environment(), log=log)
     driver: Child | None = None
     client: ControlClient | None = None
     try:
         settings = [f"--set={key}={value}" for key, value in config.items()]
         driver = start(
             "driver",
-            _python("local.drivers.mock", *arguments, "--root", str(root), *settings),
-            env=_environment(),
+            python_command("local.drivers.mock", *arguments, "--root", str(root), *settings),
+            env=child_environment(),
             log=log,
         )
         meanwhile()
@@ -97,7 +97,7 @@ def running_platform(
             driver.stop()
         if client is not None:
             client.close()
-        _stop(supervisor, progress)
+        stop_supervisor(supervisor, progress)
 
 
 def reset_stage(folder: StageFolder, progress: Progress) -> None:
@@ -155,17 +155,19 @@ def _wait_for_driver(driver: Child, supervisor: Child) -> int:
     return exit_code
 
 
-def _stop(supervisor: Child, progress: Progress) -> None:
+def stop_supervisor(supervisor: Child, progress: Progress) -> None:
+    """End a platform, whole; says so if it had to be killed."""
     if supervisor.exit_code() is None and supervisor.stop(_GO_DOWN_SECONDS) < 0:
         progress.say(f"the platform did not go down within {_GO_DOWN_SECONDS:g} s and was killed")
 
 
-def _python(module: str, *arguments: str) -> list[str]:
+def python_command(module: str, *arguments: str) -> list[str]:
+    """A module of ours under this interpreter."""
     return [sys.executable, "-m", module, *arguments]
 
 
-def _environment() -> dict[str, str]:
-    """Nothing of the user's AWS settings may reach what acts on the emulator."""
+def child_environment() -> dict[str, str]:
+    """What our processes get. Nothing of the user's AWS settings may reach what acts on the emulator."""
     return {
         "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
         "HOME": os.environ.get("HOME", "/"),

@@ -5,11 +5,8 @@ archives arrive by their bytes' hash, outputs of the stack are collected.
 """
 
 import asyncio
-import functools
 import hashlib
-import importlib
 import json
-import keyword
 import os
 import runpy
 import sys
@@ -25,6 +22,7 @@ from pulumi.runtime import mocks, rpc, settings
 from pulumi.runtime.proto import resource_pb2
 from pulumi.runtime.stack import run_in_stack
 
+from local.drivers.aws_schema import takes_tags
 from local.drivers.small_engine import Options, RegistrationError, SmallEngine
 from local.resource_store import Key
 
@@ -93,7 +91,7 @@ class _Monitor(mocks.MockMonitor):
             return resource_pb2.RegisterResourceResponse(urn=urn, id=request.name, object=request.object)
         raw = rpc.deserialize_properties(request.object)
         inputs = {key: self._plain(value) for key, value in raw.items() if value is not None}
-        if self._default_tags and _takes_tags(request.type):
+        if self._default_tags and takes_tags(request.type):
             inputs["tags"] = {**self._default_tags, **inputs.get("tags", {})}
         options = Options(
             depends_on=tuple(sorted({_key_of(needed) for needed in request.dependencies}, key=str)),
@@ -144,16 +142,6 @@ def _default_tags(config: Mapping[str, str]) -> dict[str, str]:
     """The AWS provider's own setting: it, not the program, puts these on all that takes tags."""
     tags: dict[str, str] = json.loads(config.get("aws:defaultTags", "{}")).get("tags", {})
     return tags
-
-
-@functools.cache
-def _takes_tags(token: str) -> bool:
-    """Whether the provider's schema has tags for a type such as ``aws:sqs/queue:Queue``."""
-    _, module, name = token.split(":")
-    package = module.partition("/")[0]
-    package = f"{package}_" if keyword.iskeyword(package) else package
-    resource = getattr(importlib.import_module(f"pulumi_aws.{package}"), name, None)
-    return hasattr(resource, "tags_all")
 
 
 class _LookUps(mocks.Mocks):

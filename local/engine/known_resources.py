@@ -1,0 +1,62 @@
+"""Which of the platform's resources the engine means: it names one by its id, the platform by type and name.
+
+While a replacement is under way the engine has two resources of one name; the second is then kept as ``<name>-2``.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any, Protocol
+
+from local.engine.values import Properties
+from local.handlers.registry import HANDLERS
+from local.handlers.handler import Handler
+from local.resource_store import Key, StoredResource
+
+
+class Control(Protocol):
+    """What is asked of the platform's control API; :class:`local.control_client.ControlClient` does it."""
+
+    def get(self, path: str, **query: str) -> Any: ...
+    def post(self, path: str, document: object, *, seconds: float = 120) -> Any: ...
+
+
+class KnownResources:
+    """The platform's resources, looked up anew at every call."""
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+
+    def all(self) -> list[StoredResource]:
+        """All of them, oldest first."""
+        return [StoredResource.from_json(document) for document in self._control.get("/resources")]
+
+    def find(self, token: str, *, name: str, id: str, outputs: Properties) -> StoredResource | None:  # noqa: A002
+        """The one of this id; where several share it (revisions of a task definition do), the one of its ARN."""
+        same = [found for found in self.all() if found.key.type == token and found.id == id]
+        if outputs.get("arn"):
+            same = [found for found in same if found.outputs.get("arn") == outputs["arn"]]
+        return next((found for found in same if found.key.name == name), same[0] if same else None)
+
+    def named(self, token: str, name: str) -> StoredResource | None:
+        """The one of this type and name, whatever its id."""
+        wanted = Key(type=token, name=name)
+        return next((found for found in self.all() if found.key == wanted), None)
+
+    def free_key(self, token: str, name: str) -> Key:
+        """A key for a new one."""
+        taken = {found.key for found in self.all()}
+        candidates = (Key(type=token, name=name if number == 1 else f"{name}-{number}") for number in range(1, 1000))
+        return next(key for key in candidates if key not in taken)
+
+    def to_resume_first(self) -> list[Key]:
+        """What must run again, after a restart of the platform, before a resource that is made now.
+
+        The engine does not tell a provider what depends on what; all that runs and is older is safe to wait for.
+        """
+        return [found.key for found in self.all() if found.key.type in _RUNNING]
+
+
+def _running_types(handlers: Mapping[str, type[Handler]]) -> Collection[str]:
+    return {token for token, handler in handlers.items() if handler.resume is not Handler.resume}
+
+
+_RUNNING = _running_types(HANDLERS)
