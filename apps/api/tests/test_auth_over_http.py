@@ -3,7 +3,6 @@
 import time
 from datetime import UTC, datetime, timedelta
 from http.cookies import SimpleCookie
-from statistics import median
 from uuid import uuid4
 
 import httpx
@@ -68,8 +67,9 @@ def test_an_unknown_address_takes_as_long_as_a_wrong_password(api: RunningApi) -
         assert code(login(api.stranger(), email, "not the password")) == "UNAUTHORIZED"
         return time.perf_counter() - began
 
-    wrong = median(seconds("ada@example.org") for _ in range(7))
-    unknown = median(seconds("eve@example.org") for _ in range(7))
+    # In turns, and the best of each: what else the machine does only ever adds.
+    turns = [(seconds("ada@example.org"), seconds("eve@example.org")) for _ in range(9)]
+    wrong, unknown = (min(times) for times in zip(*turns, strict=True))
 
     # A look-up alone takes a tenth of the comparison.
     assert 0.5 < unknown / wrong < 2
