@@ -33,7 +33,7 @@ $(ENV): requirements.lock pyproject.toml | .venv/bin/python
 	@VIRTUAL_ENV=.venv $(BIN)/uv pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(EMULATOR_ENV): local/emulator.lock $(ENV)
+$(EMULATOR_ENV): local/emulator.lock | $(ENV)
 	@echo "Installing local/emulator.lock into .local/emulator"
 	@mkdir -p .local
 	@$(PYTHON) -m venv .local/emulator
