@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
 from local.engine.values import Properties
-from local.handlers.registry import HANDLERS
 from local.handlers.handler import Handler
+from local.handlers.registry import HANDLERS
 from local.resource_store import Key, StoredResource
 
 

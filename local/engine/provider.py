@@ -120,9 +120,7 @@ class EngineProvider(provider_pb2_grpc.ResourceProviderServicer):
             return pb.CreateResponse(properties=struct_of({**unknown, **inputs}))
         with self._doing(CREATE, token, name, context):
             key = self._known.free_key(token, name)
-            made = self._send(
-                "/resources/create", key, inputs, depends_on=self._known.to_resume_first()
-            )
+            made = self._send("/resources/create", key, inputs, depends_on=self._known.to_resume_first())
             return pb.CreateResponse(id=made.id, properties=struct_of(as_it_came(made.outputs, inputs)))
 
     def Update(self, request: Any, context: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What a `pulumi` command needs beside itself: the platform as a provider, and the program. ``python -m local.engine.serve``.
+"""What a `pulumi` command needs beside itself, the provider and the program: ``python -m local.engine.serve``.
 
 Both are in one process that outlives the commands. It serves the provider and the language host (the same that the
 Automation API has for a program in its own process, since no registry ships the CLI's Python host) on ports that it
@@ -25,14 +25,10 @@ from pulumi.automation._server import LanguageServer
 from pulumi.runtime.proto import language_pb2_grpc, provider_pb2_grpc
 
 from local.control_client import ControlClient
+from local.engine.folder import EngineFolder
 from local.engine.operations import OperationLog
 from local.engine.provider import EngineProvider
 from local.stage_folder import REPOSITORY, StageFolder, write_json
-
-ENGINE_FOLDER = "engine"
-PORTS_FILE = "ports.json"
-OPERATIONS_FILE = "operations.jsonl"
-RESTORE_FROM_FILE = "restore-from"
 
 # The engine has as many verbs under way as it has threads (4 a core); a slow one must not hold up the others.
 _THREADS = 64
@@ -44,17 +40,17 @@ _THREADS = 64
 def main(folder: Path, root: Path) -> None:
     """Serve the platform that runs on FOLDER, and the program in ROOT/infra, to the Pulumi engine."""
     kept = StageFolder(folder)
-    served = folder / ENGINE_FOLDER
+    served = EngineFolder(folder)
     control = ControlClient.of(kept, seconds=30)
     provider = grpc.server(futures.ThreadPoolExecutor(_THREADS))
     servicer = EngineProvider(
         control,
         version=importlib.metadata.version("pulumi-aws"),
-        record=OperationLog(served / OPERATIONS_FILE).write,
+        record=OperationLog(served.operations).write,
     )
     provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, provider)
     language = grpc.server(futures.ThreadPoolExecutor(4))
-    host = LanguageServer(_program(root, restore_from=served / RESTORE_FROM_FILE))
+    host = LanguageServer(_program(root, restore_from=served.restore_from))
     language_pb2_grpc.add_LanguageRuntimeServicer_to_server(host, language)
     ports = {
         "provider": provider.add_insecure_port("127.0.0.1:0"),
@@ -63,7 +59,7 @@ def main(folder: Path, root: Path) -> None:
     signal.signal(signal.SIGTERM, lambda *_: provider.stop(None))
     provider.start()
     language.start()
-    write_json(served / PORTS_FILE, ports)
+    write_json(served.ports, ports)
     provider.wait_for_termination()
 
 
