@@ -29,7 +29,7 @@ def _binaries() -> Path:
     return Path(spec.origin).parent / "pginstall" / "bin"
 
 
-def _unprivileged(stop_signal: signal.Signals) -> list[str]:
+def unprivileged(stop_signal: signal.Signals) -> list[str]:
     """PostgreSQL refuses to run as root; a user namespace shows it another user, and needs no such account.
 
     Entering one clears the parent's death signal, so it is set again inside.
@@ -89,7 +89,7 @@ class PostgresServer:
 
     def _make_cluster(self) -> None:
         command = [
-            *_unprivileged(signal.SIGINT),
+            *unprivileged(signal.SIGINT),
             str(_binaries() / "initdb"),
             f"--pgdata={self.data}",
             f"--username={SUPERUSER}",
@@ -121,7 +121,7 @@ class PostgresServer:
         self._child = start(
             f"postgres:{self.port}",
             [
-                *_unprivileged(signal.SIGINT),
+                *unprivileged(signal.SIGINT),
                 str(_binaries() / "postgres"),
                 f"-D{self.data}",
                 *(f"-c{name}={value}" for name, value in assignments.items()),
