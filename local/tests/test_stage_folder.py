@@ -1,9 +1,11 @@
 """A stage's folder: one holder, lasting ports, files that only their owner reads."""
 
+import fcntl
 import stat
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -74,6 +76,22 @@ def test_nobody_gets_a_folder_while_another_empties_it(tmp_path: Path) -> None:
 
     with folder.emptied(), pytest.raises(StageInUseError), StageFolder(folder.path).held():
         pass
+
+
+def test_a_lock_that_was_removed_before_it_was_had_is_nobodys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = StageFolder(tmp_path / "dev")
+    lock, removals = fcntl.flock, []
+
+    def emptied_by_another_in_between(file: Any, operation: int) -> None:
+        if not removals:
+            removals.append((folder.path / "lock").unlink())
+        lock(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", emptied_by_another_in_between)
+
+    with folder.held():
+        assert removals
+        assert StageFolder(folder.path).is_held()
 
 
 def test_many_at_once_never_hold_one_folder_together_though_it_is_emptied_between(tmp_path: Path) -> None:
