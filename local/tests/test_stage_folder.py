@@ -80,11 +80,13 @@ def test_nobody_gets_a_folder_while_another_empties_it(tmp_path: Path) -> None:
 
 def test_a_lock_that_was_removed_before_it_was_had_is_nobodys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = StageFolder(tmp_path / "dev")
-    lock, removals = fcntl.flock, []
+    lock = fcntl.flock
+    removals: list[Path] = []
 
     def emptied_by_another_in_between(file: Any, operation: int) -> None:
         if not removals:
-            removals.append((folder.path / "lock").unlink())
+            removals.append(folder.path / "lock")
+            removals[0].unlink()
         lock(file, operation)
 
     monkeypatch.setattr(fcntl, "flock", emptied_by_another_in_between)
