@@ -5,10 +5,12 @@ import pulumi
 from src.account import look_up_account
 from src.artifacts import find_artifacts
 from src.compute.api import create_api
+from src.compute.certificate import require_certificate_here
 from src.compute.logs import create_api_logs
 from src.compute.registry import create_image_repository
+from src.compute.running_service import require_no_service
 from src.data.cache import create_cache
-from src.data.database import create_database
+from src.data.database import create_database, create_database_logs
 from src.data.database_memory import create_database_memory
 from src.email.sender import create_sender
 from src.jobs.booking_events import create_booking_events
@@ -17,6 +19,11 @@ from src.jobs.worker import create_worker
 from src.naming import stage_name
 from src.network.security_groups import create_security_groups
 from src.network.vpc import create_network
+from src.observability.alarm_topic import create_alarm_topic
+from src.observability.api_alarms import create_door_alarms, create_outbox_alarms, create_task_alarm
+from src.observability.database_alarms import create_database_alarms
+from src.observability.event_alarms import create_event_alarms
+from src.observability.outbox_metrics import create_outbox_metrics
 from src.settings import load_settings
 from src.tickets.lambda_ import create_ticket_issuer
 from src.tickets.storage import create_ticket_storage
@@ -27,7 +34,11 @@ name = stage_name(settings.stage)
 account = look_up_account()
 site, queues, keeping = settings.site, settings.queues, settings.keeping
 
-# First, since it may have to stop the run: what the stage remembers of its database.
+# First, since each may have to stop the run: a certificate from elsewhere, a service that no image is known for, and
+# what the stage remembers of its database.
+require_certificate_here(site.certificate_arn, account=account)
+if settings.switches.compute_enabled and settings.api.image is None:
+    require_no_service(name)
 memory = create_database_memory(name, is_wanted=settings.switches.data_enabled, restore_from=settings.restore_from)
 
 # Always on: none of this has an idle fee to speak of.
@@ -61,6 +72,10 @@ network = create_network(name, region=account.region)
 security_groups = create_security_groups(name, vpc_id=network.vpc.id, site=site)
 repository = create_image_repository(name, force_destroy=keeping.force_destroy)
 api_logs = create_api_logs(name, retention_days=keeping.log_retention_days)
+database_logs = create_database_logs(name, retention_days=keeping.log_retention_days)
+alarms = create_alarm_topic(name, account=account, email=settings.alarms.alarm_email)
+outbox_metrics = create_outbox_metrics(name, logs=api_logs)
+create_event_alarms(name, events=events, worker=worker.function, tickets=issuer.function, topic=alarms)
 
 pulumi.export("stage", settings.stage)
 pulumi.export("topicArn", events.topic.arn)
@@ -74,6 +89,7 @@ pulumi.export("assetsBucket", storage.bucket.bucket)
 pulumi.export("signingSecretArn", storage.signing_secret.arn)
 pulumi.export("sender", sender.address)
 pulumi.export("repositoryUrl", repository.repository_url)
+pulumi.export("alarmTopicArn", alarms.arn)
 
 # Everything below costs money while idle.
 if settings.switches.data_enabled:
@@ -82,10 +98,18 @@ if settings.switches.data_enabled:
         network=network,
         security_group=security_groups.data,
         memory=memory,
+        logs=database_logs,
         sizes=settings.data,
         deletion_protection=keeping.deletion_protection,
     )
     cache = create_cache(name, network=network, security_group=security_groups.data, sizes=settings.data)
+    create_database_alarms(
+        name,
+        instance=database.instance,
+        storage_gib=settings.data.database_storage_gib,
+        connections=settings.alarms.database_connections_alarm,
+        topic=alarms,
+    )
     pulumi.export("databaseIdentifier", database.instance.identifier)
 
     # Inside, because the API cannot run without its database; the settings refuse to ask for that.
@@ -107,7 +131,10 @@ if settings.switches.data_enabled:
             size=settings.api,
             consumers=[worker.trigger, issuer.trigger],
         )
-        pulumi.export("apiUrl", api.url)
+        create_outbox_alarms(name, metrics=outbox_metrics, topic=alarms)
+        create_door_alarms(name, load_balancer=api.load_balancer, topic=alarms)
+        pulumi.export("apiUrl", api.load_balancer.url)
         pulumi.export("apiCluster", api.cluster.name)
-        if api.task is not None:
-            pulumi.export("apiTaskDefinition", api.task.arn)
+        if api.running is not None:
+            create_task_alarm(name, load_balancer=api.load_balancer, service=api.running.service, topic=alarms)
+            pulumi.export("apiTaskDefinition", api.running.task.arn)

@@ -4,8 +4,10 @@ A rule on one value returns it, or raises ValueError that says what is allowed.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from ipaddress import IPv4Network
+from typing import Any
 
 # What CloudWatch Logs takes for retention, in days, up to two years.
 LOG_RETENTION_DAYS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731)
@@ -96,6 +98,70 @@ def fargate_problems(*, cpu: int, memory_mib: int) -> Iterator[str]:
             f"minitickets:apiMemoryMib is {memory_mib}: with apiCpu {cpu} Fargate takes "
             f"{_listed(FARGATE_MEMORY_MIB[cpu])}"
         )
+
+
+def scaling_problems(*, minimum: int, maximum: int) -> Iterator[str]:
+    """The API scales between two numbers of tasks; equal ones mean that it does not."""
+    if maximum < minimum:
+        yield (
+            f"minitickets:apiMaxTasks is {maximum}, less than apiMinTasks {minimum}: set it to {minimum} for a fixed "
+            "number of tasks, or higher to scale"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Demand:
+    """What a production stage's setting must be, in code and in words, and why."""
+
+    key: str
+    met: Callable[[Any], bool]
+    allowed: str
+    why: str
+
+
+def _is_set(value: Any) -> bool:
+    return value is not None
+
+
+def _at_least(least: int) -> Callable[[Any], bool]:
+    return lambda value: bool(value >= least)
+
+
+_PRODUCTION = (
+    _Demand(key="certificateArn", met=_is_set, allowed="a certificate", why="passwords and tickets travel"),
+    _Demand(
+        key="publicUrl",
+        met=lambda value: str(value).startswith("https://"),
+        allowed="an https:// origin",
+        why="mails link to it",
+    ),
+    _Demand(key="alarmEmail", met=_is_set, allowed="an address", why="somebody must hear when bookings stop"),
+    _Demand(key="natGateways", met=_at_least(1), allowed="1 or 2", why="tasks must have no public address"),
+    _Demand(key="apiMinTasks", met=_at_least(2), allowed="at least 2", why="a zone may fail"),
+    _Demand(key="databaseMultiAz", met=bool, allowed="true", why="a zone may fail"),
+    _Demand(key="cacheReplicas", met=_at_least(1), allowed="at least 1", why="a zone may fail"),
+    _Demand(key="databaseBackupDays", met=_at_least(7), allowed="7 to 35", why="a mistake is found days later"),
+    _Demand(key="pointInTimeRecovery", met=bool, allowed="true", why="a mistake is found days later"),
+    _Demand(key="deletionProtection", met=bool, allowed="true", why="bookings and tickets must outlive a slip"),
+    _Demand(key="forceDestroy", met=lambda value: not value, allowed="false", why="tickets must outlive a slip"),
+    _Demand(key="secretRecoveryDays", met=_at_least(7), allowed="7 to 30", why="lost keys void every ticket"),
+    _Demand(key="logRetentionDays", met=_at_least(365), allowed="365 or more", why="evidence is asked for late"),
+)
+
+
+def production_problems(values: Mapping[str, Any]) -> Iterator[str]:
+    """What a stage with real customers must not have; ``values`` are all settings by key.
+
+    To take a production stage down, set ``production`` to false first: two edits that a reviewer sees.
+    """
+    for demand in _PRODUCTION:
+        value = values[demand.key]
+        if not demand.met(value):
+            shown = "not set" if value is None else repr(value).lower() if isinstance(value, bool) else repr(value)
+            yield (
+                f"minitickets:{demand.key} is {shown}, and minitickets:production is true: it must be {demand.allowed} "
+                f"({demand.why})"
+            )
 
 
 def _listed(numbers: Iterable[int]) -> str:

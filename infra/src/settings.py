@@ -27,7 +27,9 @@ from src.setting_rules import (
     fargate_problems,
     log_retention,
     origin,
+    production_problems,
     recovery_days,
+    scaling_problems,
     switch_problems,
 )
 
@@ -50,6 +52,12 @@ class _Group(BaseModel):
     """Settings that belong together. Each field's key in the stage file is its name in camel case."""
 
     model_config = ConfigDict(frozen=True, alias_generator=to_camel, extra="ignore")
+
+
+class PurposeSettings(_Group):
+    """What the stage is for. Required, so that no stage is one by accident."""
+
+    production: bool = Field(description="Refuse every setting that a stage with real customers must not have")
 
 
 class Switches(_Group):
@@ -121,6 +129,17 @@ class KeepingSettings(_Group):
     )
 
 
+class AlarmSettings(_Group):
+    """Who hears when bookings stop, and from where on."""
+
+    alarm_email: Annotated[Address | None, AbsentIfEmpty] = Field(
+        default=None, description="Address that alarms are mailed to; empty: they show in CloudWatch only"
+    )
+    database_connections_alarm: Annotated[int, Field(ge=1)] = Field(
+        default=60, description="Connections to the database that raise an alarm; db.t4g.micro takes about 80"
+    )
+
+
 class DataSettings(_Group):
     """Sizes of the database and the cache, and what is kept of them."""
 
@@ -153,7 +172,10 @@ class ApiSettings(_Group):
     )
     api_cpu: int = Field(default=256, description="CPU of a task; 1024 is one core")
     api_memory_mib: int = Field(default=512, description="Memory of a task in MiB")
-    api_task_count: Annotated[int, Field(ge=1, le=50)] = Field(default=1, description="Tasks that run at a time")
+    api_min_tasks: Annotated[int, Field(ge=1, le=50)] = Field(default=1, description="Tasks that run at least")
+    api_max_tasks: Annotated[int, Field(ge=1, le=50)] = Field(
+        default=1, description="Tasks that run at most; more than apiMinTasks: CPU and requests decide"
+    )
 
 
 class BuildSettings(_Group):
@@ -170,11 +192,13 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     stage: str
+    purpose: PurposeSettings
     switches: Switches
     mail: MailSettings
     site: SiteSettings
     queues: QueueSettings
     keeping: KeepingSettings
+    alarms: AlarmSettings
     data: DataSettings
     api: ApiSettings
     build: BuildSettings
@@ -182,11 +206,13 @@ class Settings(BaseModel):
 
 
 GROUPS: Mapping[str, type[_Group]] = {
+    "purpose": PurposeSettings,
     "switches": Switches,
     "mail": MailSettings,
     "site": SiteSettings,
     "queues": QueueSettings,
     "keeping": KeepingSettings,
+    "alarms": AlarmSettings,
     "data": DataSettings,
     "api": ApiSettings,
     "build": BuildSettings,
@@ -304,8 +330,8 @@ def _tag_problems(stage: str, default_tags: str | None) -> list[str]:
 
 
 def _contradictions(settings: Settings) -> list[str]:
-    queues = settings.queues
-    return [
+    queues, api = settings.queues, settings.api
+    problems = [
         *switch_problems(compute=settings.switches.compute_enabled, data=settings.switches.data_enabled),
         *concurrency_problems(
             worker=queues.worker_max_concurrency,
@@ -313,5 +339,14 @@ def _contradictions(settings: Settings) -> list[str]:
             account=queues.account_concurrency,
         ),
         *exposure_problems(allowed_cidrs=settings.site.allowed_cidrs, certificate_arn=settings.site.certificate_arn),
-        *fargate_problems(cpu=settings.api.api_cpu, memory_mib=settings.api.api_memory_mib),
+        *fargate_problems(cpu=api.api_cpu, memory_mib=api.api_memory_mib),
+        *scaling_problems(minimum=api.api_min_tasks, maximum=api.api_max_tasks),
     ]
+    if settings.purpose.production:
+        problems += production_problems(_by_key(settings))
+    return problems
+
+
+def _by_key(settings: Settings) -> dict[str, Any]:
+    """Every setting under its key in the stage file."""
+    return {key: value for name in GROUPS for key, value in getattr(settings, name).model_dump(by_alias=True).items()}

@@ -44,9 +44,23 @@ def _recording() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
-def record(artifacts: Path) -> Record:
-    """Run the whole program once, under recording mocks."""
+def record_anew(artifacts: Path) -> Record:
+    """Run the whole program under recording mocks."""
     return partial(_recording().record, artifacts=artifacts)
+
+
+@pytest.fixture(scope="session")
+def record(record_anew: Record) -> Record:
+    """The same, once for each configuration: a recording is only read, and a run costs half a second."""
+    recordings: dict[str, Recording] = {}
+
+    def recall(config: Mapping[str, str], *, stage: str = "dev", **found: Any) -> "Recording":
+        key = repr((sorted(config.items()), stage, sorted(found.items())))
+        if key not in recordings:
+            recordings[key] = record_anew(config, stage=stage, **found)
+        return recordings[key]
+
+    return recall
 
 
 @pytest.fixture(scope="session")

@@ -25,7 +25,13 @@ REGION = "us-east-1"
 INFRA = Path(__file__).resolve().parents[1]
 
 # What a stage file must say at least.
-REQUIRED = {"computeEnabled": "true", "dataEnabled": "true", "sender": "tickets@example.org", "image": "local"}
+REQUIRED = {
+    "production": "false",
+    "computeEnabled": "true",
+    "dataEnabled": "true",
+    "sender": "tickets@example.org",
+    "image": "local",
+}
 
 _NO_RESULTS = "Your query returned no results. Please change your search criteria and try again."
 _SECRET_KEY = "4dabf18193072939515e22adb298388d"
@@ -57,6 +63,7 @@ class Surroundings:
     instances: list[str] = field(default_factory=list)
     parameters: dict[str, str] = field(default_factory=dict)
     snapshots: dict[str, str] = field(default_factory=dict)  # name → status
+    services: dict[str, str] = field(default_factory=dict)  # "cluster/service" → status
     zones: list[str] = field(default_factory=lambda: ["us-east-1a", "us-east-1b", "us-east-1c"])
     refused: set[str] = field(default_factory=set)  # tokens of look-ups that fail
 
@@ -241,6 +248,15 @@ def _answer(token: str, args: Mapping[str, Any], found: Surroundings) -> dict[st
                 "userId": "AIDA",
                 "id": ACCOUNT,
             }
+        case "aws:ecs/getClusters:getClusters":
+            clusters = sorted({name.partition("/")[0] for name in found.services})
+            arns = [f"arn:aws:ecs:{REGION}:{ACCOUNT}:cluster/{name}" for name in clusters]
+            return {"clusterArns": arns, "id": REGION, "region": REGION}
+        case "aws:ecs/getService:getService":
+            name = f"{args['clusterArn']}/{args['serviceName']}"
+            if name not in found.services:
+                raise LookupError("no matching ECS Service found")
+            return {"serviceName": args["serviceName"], "status": found.services[name], "id": name}
         case "aws:index/getRegion:getRegion":
             return {"region": REGION, "id": REGION, "endpoint": "", "description": "", "name": REGION}
         case "aws:index/getAvailabilityZones:getAvailabilityZones":
@@ -293,6 +309,9 @@ def invented_outputs(type_: str, name: str, inputs: Mapping[str, Any]) -> tuple[
             outputs["repositoryUrl"] = f"registry.example.internal/{called}"
         case "aws:lb/loadBalancer:LoadBalancer":
             outputs["dnsName"] = f"{called}.elb.example.internal"
+            outputs["arnSuffix"] = f"app/{called}/1"
+        case "aws:lb/targetGroup:TargetGroup":
+            outputs["arnSuffix"] = f"targetgroup/{called}/1"
         case "aws:ecs/taskDefinition:TaskDefinition":
             outputs["arn"] = f"arn:aws:ecs:{REGION}:{ACCOUNT}:task-definition/{inputs['family']}:1"
     return f"{name}-id", outputs

@@ -15,6 +15,9 @@ ACCOUNT = "123456789012"
 TASK = "aws:ecs/taskDefinition:TaskDefinition"
 SERVICE = "aws:ecs/service:Service"
 LISTENER = "aws:lb/listener:Listener"
+RULE = "aws:lb/listenerRule:ListenerRule"
+TARGET = "aws:appautoscaling/target:Target"
+POLICY = "aws:appautoscaling/policy:Policy"
 CERTIFICATE = "arn:aws:acm:us-east-1:123456789012:certificate/one"
 
 
@@ -127,7 +130,7 @@ def test_a_failed_deploy_is_rolled_back_and_an_up_waits_for_the_end_of_a_good_on
 def test_a_target_group_that_no_listener_uses_is_refused_so_the_service_waits_for_the_listener(
     both_on: "Recording",
 ) -> None:
-    assert f"{LISTENER} http" in both_on.one(SERVICE, "api").depends_on
+    assert both_on.one(SERVICE, "api").depends_on >= {f"{LISTENER} http", f"{RULE} procedures"}
 
 
 def test_the_service_waits_for_its_permissions_and_for_the_consumers_of_its_events(both_on: "Recording") -> None:
@@ -179,3 +182,100 @@ def test_with_a_certificate_http_only_redirects_and_tls_is_1_3(record: "Record")
     ]
     assert recording.outputs["apiUrl"].startswith("https://")
     assert f"{LISTENER} https" in recording.one(SERVICE, "api").depends_on
+
+
+def test_procedures_have_a_rule_of_their_own_and_pages_take_the_default_way(both_on: "Recording") -> None:
+    rule, listener = both_on.one(RULE, "procedures").inputs, both_on.one(LISTENER, "http").inputs
+    assert rule["conditions"] == [{"pathPattern": {"values": ["/trpc/*"]}}]
+    assert rule["actions"] == listener["defaultActions"]
+
+
+def test_nobody_gets_a_shell_beside_the_password_of_the_database(both_on: "Recording") -> None:
+    assert both_on.one(SERVICE, "api").inputs["enableExecuteCommand"] is False
+
+
+def test_a_fixed_number_of_tasks_needs_no_scaling(both_on: "Recording") -> None:
+    assert not both_on.of(TARGET)
+    assert not both_on.of(POLICY)
+    assert both_on.one(SERVICE, "api").ignore_changes == ()
+
+
+def test_a_range_of_tasks_follows_cpu_and_requests(record: "Record") -> None:
+    recording = record({"apiMinTasks": "2", "apiMaxTasks": "6"})
+    target = recording.one(TARGET, "api")
+    assert target.inputs["resourceId"] == "service/minitickets-dev/minitickets-dev-api"
+    assert (target.inputs["minCapacity"], target.inputs["maxCapacity"]) == (2, 6)
+    assert f"{SERVICE} api" in target.depends_on
+    followed = {}
+    for policy in recording.of(POLICY).values():
+        assert policy.inputs["policyType"] == "TargetTrackingScaling"
+        assert policy.inputs["resourceId"] == target.inputs["resourceId"]
+        tracking = policy.inputs["targetTrackingScalingPolicyConfiguration"]
+        assert tracking["scaleInCooldown"] > tracking["scaleOutCooldown"]
+        metric = tracking["predefinedMetricSpecification"]
+        followed[metric["predefinedMetricType"]] = metric.get("resourceLabel")
+    assert followed == {
+        "ECSServiceAverageCPUUtilization": None,
+        "ALBRequestCountPerTarget": "app/api-1234567/1/targetgroup/api-1234567/1",
+    }
+
+
+def test_a_deploy_in_the_middle_of_a_sale_takes_no_task_back(record: "Record") -> None:
+    service = record({"apiMinTasks": "2", "apiMaxTasks": "6"}).one(SERVICE, "api")
+    assert service.inputs["desiredCount"] == 2
+    assert service.ignore_changes == ("desiredCount",)
+
+
+@pytest.mark.parametrize(
+    ("arn", "told"),
+    [
+        ("arn:aws:acm:us-east-1:000000000000:certificate/one", "of account 000000000000 in us-east-1"),
+        ("arn:aws:acm:eu-central-1:123456789012:certificate/one", "of account 123456789012 in eu-central-1"),
+    ],
+)
+def test_a_certificate_of_another_account_or_region_is_refused_before_anything_is_made(
+    record: "Record", program_failed: type[Any], arn: str, told: str
+) -> None:
+    with pytest.raises(program_failed, match=f"minitickets:certificateArn is {arn}: it is {told}") as failure:
+        record({"certificateArn": arn})
+    assert failure.value.resources == {}
+
+
+def test_a_running_service_is_not_removed_because_its_image_is_unknown(
+    record: "Record", program_failed: type[Any]
+) -> None:
+    with pytest.raises(program_failed, match="image is not set, and service minitickets-dev-api runs") as failure:
+        record({"image": ""}, services={"minitickets-dev/minitickets-dev-api": "ACTIVE"})
+    assert failure.value.resources == {}
+
+
+@pytest.mark.parametrize(
+    "services",
+    [
+        {},
+        {"minitickets-dev/another": "ACTIVE"},
+        {"minitickets-prod/minitickets-prod-api": "ACTIVE"},
+        {"minitickets-dev/minitickets-dev-api": "INACTIVE"},
+    ],
+    ids=["no cluster", "no such service", "another stage's", "deleted"],
+)
+def test_a_service_that_never_was_or_is_gone_is_left_out_until_there_is_an_image(
+    record: "Record", services: dict[str, str]
+) -> None:
+    recording = record({"image": ""}, services=services)
+    assert not recording.of(SERVICE)
+    assert not recording.of(TASK)
+    assert recording.of("aws:lb/loadBalancer:LoadBalancer")
+
+
+@pytest.mark.parametrize("look_up", ["aws:ecs/getClusters:getClusters", "aws:ecs/getService:getService"])
+def test_not_being_allowed_to_look_for_the_service_is_not_the_same_as_no_service(
+    record: "Record", program_failed: type[Any], look_up: str
+) -> None:
+    with pytest.raises(program_failed, match="AccessDenied"):
+        record({"image": ""}, services={"minitickets-dev/minitickets-dev-api": "ACTIVE"}, refused={look_up})
+
+
+def test_with_an_image_or_without_compute_nobody_looks_for_the_service(record: "Record") -> None:
+    for config in ({"image": "local"}, {"image": "", "computeEnabled": "false"}):
+        assert not [token for token, _ in record(config).lookups if token.startswith("aws:ecs/")]

@@ -1,5 +1,6 @@
 """The database and the cache."""
 
+import itertools
 import json
 from typing import TYPE_CHECKING
 
@@ -30,8 +31,42 @@ def test_the_database_is_private_encrypted_and_on_gp3(both_on: "Recording") -> N
 def test_the_database_forces_tls_by_its_parameter_group(both_on: "Recording") -> None:
     group = both_on.one("aws:rds/parameterGroup:ParameterGroup", "db").inputs
     assert group["family"] == "postgres18"
-    assert group["parameters"] == [{"name": "rds.force_ssl", "value": "1"}]
+    assert {"name": "rds.force_ssl", "value": "1"} in group["parameters"]
     assert both_on.one(INSTANCE, "db").inputs["parameterGroupName"] == group["name"]
+
+
+def test_a_violated_constraint_is_logged_without_the_row_that_violates_it(both_on: "Recording") -> None:
+    group = both_on.one("aws:rds/parameterGroup:ParameterGroup", "db").inputs
+    assert {"name": "log_error_verbosity", "value": "terse"} in group["parameters"]
+
+
+def test_rds_exports_its_logs_into_groups_that_were_there_before_it_with_an_end(both_on: "Recording") -> None:
+    database = both_on.one(INSTANCE, "db")
+    assert database.inputs["enabledCloudwatchLogsExports"] == ["postgresql", "upgrade"]
+    for log in database.inputs["enabledCloudwatchLogsExports"]:
+        group = both_on.one("aws:cloudwatch/logGroup:LogGroup", f"db-{log}-logs")
+        assert group.inputs == {"name": f"/aws/rds/instance/minitickets-dev-db/{log}", "retentionInDays": 30}
+        assert group.key in database.depends_on
+
+
+def test_the_certificate_of_the_database_is_of_the_authority_that_the_image_trusts(both_on: "Recording") -> None:
+    assert both_on.one(INSTANCE, "db").inputs["caCertIdentifier"] == "rds-ca-rsa2048-g1"
+
+
+def test_backups_and_maintenance_never_meet(both_on: "Recording") -> None:
+    database, cache = both_on.one(INSTANCE, "db").inputs, both_on.one(CACHE, "redis").inputs
+    windows = [
+        database["backupWindow"],
+        database["maintenanceWindow"].replace("sun:", ""),
+        cache["maintenanceWindow"].replace("sun:", ""),
+    ]
+    ends = [tuple(window.split("-")) for window in windows]
+    assert all(earlier[1] < later[0] for earlier, later in itertools.pairwise(ends))
+    assert cache["snapshotWindow"] == database["backupWindow"]
+
+
+def test_the_database_does_not_grow_beyond_what_the_next_wake_can_restore(both_on: "Recording") -> None:
+    assert "maxAllocatedStorage" not in both_on.one(INSTANCE, "db").inputs
 
 
 def test_rds_keeps_the_password_and_the_program_never_sees_it(both_on: "Recording") -> None:

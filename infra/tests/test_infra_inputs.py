@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from local.handlers.registry import HANDLERS
+from src.settings import setting_keys
+
 if TYPE_CHECKING:
     from tests.conftest import Record
     from tests.recording import Recorded, Recording
@@ -24,6 +27,8 @@ def everything(record: "Record") -> "Recording":
             "publicUrl": "https://tickets.example.org",
             "certificateArn": "arn:aws:acm:us-east-1:123456789012:certificate/one",
             "allowedCidrs": '["0.0.0.0/0"]',
+            "alarmEmail": "oncall@example.org",
+            "apiMaxTasks": "4",
         }
     )
 
@@ -40,7 +45,9 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _json_texts(resource: "Recorded") -> Iterator[str]:
-    yield from (text for text in _texts(resource.inputs) if text.startswith(("{", "[")))
+    # The pattern of a log metric filter has a language of its own, with braces.
+    inputs = {name: value for name, value in resource.inputs.items() if name != "pattern"}
+    yield from (text for text in _texts(inputs) if text.startswith(("{", "[")))
 
 
 def test_the_provider_compares_json_as_text_so_each_is_compact_with_sorted_keys(everything: "Recording") -> None:
@@ -72,13 +79,30 @@ def test_no_output_of_the_stack_is_a_secret(everything: "Recording") -> None:
     assert not any(GENERATED in text for text in _texts(everything.outputs))
 
 
-def test_nothing_is_protected_by_the_engine_since_that_would_fail_a_preview_of_a_flip(everything: "Recording") -> None:
-    assert not [resource.key for resource in everything.resources.values() if resource.protect]
+PROTECTED = {
+    "aws:dynamodb/table:Table processed-jobs",
+    "aws:dynamodb/table:Table tickets",
+    "aws:s3/bucket:Bucket assets",
+    "aws:secretsmanager/secret:Secret ticket-signing",
+}
+
+
+def test_the_engine_protects_what_no_flip_takes_away_and_nobody_can_make_again(
+    record: "Record", everything: "Recording"
+) -> None:
+    assert {resource.key for resource in everything.resources.values() if resource.protect} == PROTECTED
+    off = record({"computeEnabled": "false", "dataEnabled": "false"})
+    assert off.resources.keys() >= PROTECTED
+
+
+def test_a_stage_without_deletion_protection_can_be_destroyed_in_one_go(record: "Record") -> None:
+    recording = record({"deletionProtection": "false"})
+    assert not [resource.key for resource in recording.resources.values() if resource.protect]
 
 
 def test_every_log_group_has_a_retention(everything: "Recording") -> None:
     groups = everything.of("aws:cloudwatch/logGroup:LogGroup")
-    assert groups.keys() == {"worker-logs", "tickets-logs", "api-logs"}
+    assert groups.keys() == {"worker-logs", "tickets-logs", "api-logs", "db-postgresql-logs", "db-upgrade-logs"}
     assert all(group.inputs["retentionInDays"] > 0 for group in groups.values())
 
 
@@ -112,11 +136,14 @@ LIMITS = {
     "aws:ecs/taskDefinition:TaskDefinition": ("family", 255),
     "aws:cloudwatch/logGroup:LogGroup": ("name", 512),
     "aws:ssm/parameter:Parameter": ("name", 1011),
+    "aws:cloudwatch/metricAlarm:MetricAlarm": ("name", 255),
+    "aws:cloudwatch/logMetricFilter:LogMetricFilter": ("name", 512),
+    "aws:appautoscaling/policy:Policy": ("name", 256),
 }
 
 
 def test_the_longest_stage_name_fits_into_every_name_that_aws_allows(record: "Record") -> None:
-    recording = record({}, stage=LONGEST_STAGE)
+    recording = record({"apiMaxTasks": "2"}, stage=LONGEST_STAGE)
     for type_, (name, characters) in LIMITS.items():
         resources = recording.of(type_)
         assert resources, type_
@@ -127,3 +154,83 @@ def test_the_longest_stage_name_fits_into_every_name_that_aws_allows(record: "Re
     assert len(final) <= 255
     assert "--" not in final
     assert not final.endswith("-")
+
+
+# Types whose loss nobody can mend, or whose replacement would take something of a customer with it.
+STATEFUL = (
+    "aws:dynamodb/table:Table",
+    "aws:ecr/repository:Repository",
+    "aws:elasticache/replicationGroup:ReplicationGroup",
+    "aws:rds/instance:Instance",
+    "aws:s3/bucket:Bucket",
+    "aws:secretsmanager/secret:Secret",
+    "aws:secretsmanager/secretVersion:SecretVersion",
+    "aws:sns/topic:Topic",
+    "aws:sqs/queue:Queue",
+    "aws:ssm/parameter:Parameter",
+)
+
+# Every setting but the switches, the sender (another address is another identity) and where artifacts lie.
+CHANGED = {
+    "verifyDomain": "true",
+    "publicUrl": "https://other.example.org",
+    "certificateArn": "arn:aws:acm:us-east-1:123456789012:certificate/two",
+    "allowedCidrs": '["203.0.113.0/24"]',
+    "natGateways": "1",
+    "maxReceiveCount": "9",
+    "accountConcurrency": "1000",
+    "workerMaxConcurrency": "50",
+    "ticketsMaxConcurrency": "20",
+    "workerMemoryMib": "512",
+    "ticketsMemoryMib": "512",
+    "logRetentionDays": "7",
+    "deletionProtection": "false",
+    "pointInTimeRecovery": "false",
+    "forceDestroy": "true",
+    "secretRecoveryDays": "0",
+    "alarmEmail": "oncall@example.org",
+    "databaseConnectionsAlarm": "7",
+    "databaseInstanceClass": "db.m7g.large",
+    "databaseStorageGib": "200",
+    "databaseMultiAz": "true",
+    "databaseBackupDays": "35",
+    "keepSnapshots": "9",
+    "cacheNodeType": "cache.m7g.large",
+    "cacheReplicas": "2",
+    "image": "another",
+    "apiCpu": "1024",
+    "apiMemoryMib": "2048",
+    "apiMinTasks": "2",
+    "apiMaxTasks": "9",
+}
+
+
+def test_no_setting_and_no_newer_snapshot_or_zone_replaces_anything_that_keeps_something(record: "Record") -> None:
+    living: dict[str, Any] = {
+        "instances": ["minitickets-dev-db"],
+        "parameters": {"/minitickets-dev/database-life": '{"bornFrom":"a","final":"b","rewoundAt":null}'},
+    }
+    before = record({}, **living)
+    after = record(CHANGED, **living, snapshots={"z": "available"}, zones=["us-east-1c", "us-east-1d"])
+    unchanged = setting_keys().keys() - CHANGED.keys()
+    assert unchanged == {"production", "computeEnabled", "dataEnabled", "sender", "artifactsDir"}
+    seen = set()
+    for key, resource in before.resources.items():
+        if resource.type in STATEFUL:
+            seen.add(resource.type)
+            for name in HANDLERS[resource.type].replaced_by - set(resource.ignore_changes):
+                assert after.resources[key].inputs.get(name) == resource.inputs.get(name), f"{key}: {name}"
+    assert seen == set(STATEFUL)
+
+
+def test_what_would_replace_a_living_database_is_a_constant_or_ignored(
+    record: "Record", everything: "Recording"
+) -> None:
+    database = everything.one("aws:rds/instance:Instance", "db")
+    given = (HANDLERS[database.type].replaced_by & database.inputs.keys()) - set(database.ignore_changes)
+    assert {name: database.inputs[name] for name in given} == {
+        "dbName": "minitickets",
+        "engine": "postgres",
+        "storageEncrypted": True,
+        "username": "minitickets",
+    }

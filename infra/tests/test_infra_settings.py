@@ -14,7 +14,7 @@ from src.settings import GROUPS, SettingsError, parse_settings, setting_keys
 pytestmark = pytest.mark.unit
 
 ROOT = Path(__file__).resolve().parents[2]
-REQUIRED = {"computeEnabled": "true", "dataEnabled": "true", "sender": "tickets@example.org"}
+REQUIRED = {"production": "false", "computeEnabled": "true", "dataEnabled": "true", "sender": "tickets@example.org"}
 
 
 def _tags(**wrong: str) -> str:
@@ -27,7 +27,7 @@ def _parse(values: dict[str, str] | None = None, **more: Any) -> Any:
     )
 
 
-def test_three_keys_are_enough() -> None:
+def test_four_keys_are_enough() -> None:
     settings = _parse()
     assert settings.switches.compute_enabled is True
     assert settings.mail.sender == "tickets@example.org"
@@ -71,8 +71,12 @@ def test_a_required_key_that_is_missing_is_named_with_what_to_type(key: str) -> 
         ("databaseBackupDays", "0", "greater than or equal to 1"),
         ("keepSnapshots", "100", "less than or equal to 90"),
         ("cacheNodeType", "db.t4g.micro", "match pattern"),
-        ("apiTaskCount", "0", "greater than or equal to 1"),
-        ("apiTaskCount", "two", "valid integer"),
+        ("apiMinTasks", "0", "greater than or equal to 1"),
+        ("apiMaxTasks", "two", "valid integer"),
+        ("apiMaxTasks", "51", "less than or equal to 50"),
+        ("alarmEmail", "nobody", "match pattern"),
+        ("databaseConnectionsAlarm", "0", "greater than or equal to 1"),
+        ("production", "perhaps", "valid boolean"),
         ("image", "an image", "match pattern"),
     ],
 )
@@ -124,6 +128,67 @@ def test_fargate_sells_cpu_and_memory_in_certain_pairs_only() -> None:
         _parse({"apiCpu": "1024"})
     with pytest.raises(SettingsError, match="apiCpu is 300: Fargate takes 256, 512, 1024"):
         _parse({"apiCpu": "300"})
+
+
+def test_a_range_of_tasks_that_holds_no_number_is_refused() -> None:
+    _parse({"apiMinTasks": "2", "apiMaxTasks": "2"})
+    with pytest.raises(SettingsError, match="apiMaxTasks is 1, less than apiMinTasks 2: set it to 2"):
+        _parse({"apiMinTasks": "2"})
+
+
+def _stage_file(stage: str) -> tuple[dict[str, str], str]:
+    """The settings of a stage file of the project, and its default tags."""
+    config = yaml.safe_load((ROOT / f"Pulumi.{stage}.yaml").read_text())["config"]
+    ours = {key.removeprefix("minitickets:"): value for key, value in config.items() if key.startswith("minitickets:")}
+    values = {key: value if isinstance(value, str) else json.dumps(value) for key, value in ours.items()}
+    return values, json.dumps(config["aws:defaultTags"])
+
+
+WEAKENED = {
+    "certificateArn": ("", "not set", "a certificate"),
+    "publicUrl": ("http://tickets.example.org", "'http://tickets.example.org'", "an https:// origin"),
+    "alarmEmail": ("", "not set", "an address"),
+    "natGateways": ("0", "0", "1 or 2"),
+    "apiMinTasks": ("1", "1", "at least 2"),
+    "databaseMultiAz": ("false", "false", "true"),
+    "cacheReplicas": ("0", "0", "at least 1"),
+    "databaseBackupDays": ("1", "1", "7 to 35"),
+    "pointInTimeRecovery": ("false", "false", "true"),
+    "deletionProtection": ("false", "false", "true"),
+    "forceDestroy": ("true", "true", "false"),
+    "secretRecoveryDays": ("0", "0", "7 to 30"),
+    "logRetentionDays": ("30", "30", "365 or more"),
+}
+
+
+@pytest.mark.parametrize("key", WEAKENED)
+def test_a_production_stage_refuses_to_be_weakened(key: str) -> None:
+    values, tags = _stage_file("prod")
+    value, shown, allowed = WEAKENED[key]
+    narrowed = {"allowedCidrs": "[]"} if key == "certificateArn" else {}  # another rule, told before
+    with pytest.raises(SettingsError) as refusal:
+        parse_settings(stage="prod", values={**values, key: value, **narrowed}, default_tags=tags)
+    (line,) = str(refusal.value).splitlines()[1:]
+    expected = f"minitickets:{key} is {shown}, and minitickets:production is true: it must be {allowed} ("
+    assert line.strip().startswith(expected)
+
+
+def test_what_is_unsafe_for_production_may_be_chosen_by_a_stage_that_is_none() -> None:
+    values, tags = _stage_file("prod")
+    weak = {key: value for key, (value, _, _) in WEAKENED.items()}
+    parse_settings(
+        stage="prod", values={**values, **weak, "allowedCidrs": "[]", "production": "false"}, default_tags=tags
+    )
+
+
+def test_every_default_that_is_unsafe_for_production_is_told_at_once() -> None:
+    with pytest.raises(SettingsError) as refusal:
+        _parse({"production": "true"})
+    told = re.findall(r"minitickets:(\w+) is .* it must be", str(refusal.value))
+    assert set(told) == WEAKENED.keys() - {"pointInTimeRecovery", "deletionProtection", "forceDestroy"} - {
+        "secretRecoveryDays",
+        "databaseBackupDays",
+    }
 
 
 @pytest.mark.parametrize("tag", ["Project", "Stage", "ManagedBy"])
@@ -199,8 +264,10 @@ def test_every_setting_belongs_to_one_group_and_is_described() -> None:
 @pytest.mark.parametrize("path", sorted(ROOT.glob("Pulumi.*.yaml")), ids=lambda path: path.name)
 def test_a_stage_file_of_the_project_holds(path: Path) -> None:
     stage = path.name.split(".")[1]
-    config = yaml.safe_load(path.read_text())["config"]
-    ours = {key.removeprefix("minitickets:"): value for key, value in config.items() if key.startswith("minitickets:")}
-    values = {key: value if isinstance(value, str) else json.dumps(value) for key, value in ours.items()}
+    values, tags = _stage_file(stage)
     unknown = sorted(values.keys() - setting_keys().keys())
-    parse_settings(stage=stage, values=values, unknown=unknown, default_tags=json.dumps(config["aws:defaultTags"]))
+    parse_settings(stage=stage, values=values, unknown=unknown, default_tags=tags)
+
+
+def test_the_production_stage_of_the_project_is_one_and_the_other_is_not() -> None:
+    assert {stage: _stage_file(stage)[0]["production"] for stage in ("dev", "prod")} == {"dev": "false", "prod": "true"}

@@ -19,7 +19,13 @@ COMPUTE = {
     "aws:iam/role:Role api-task",
     "aws:iam/rolePolicy:RolePolicy api-execution",
     "aws:iam/rolePolicy:RolePolicy api-task",
+    "aws:cloudwatch/metricAlarm:MetricAlarm api-errors",
+    "aws:cloudwatch/metricAlarm:MetricAlarm api-tasks",
+    "aws:cloudwatch/metricAlarm:MetricAlarm load-balancer-errors",
+    "aws:cloudwatch/metricAlarm:MetricAlarm outbox-delayed",
+    "aws:cloudwatch/metricAlarm:MetricAlarm outbox-parked",
     "aws:lb/listener:Listener http",
+    "aws:lb/listenerRule:ListenerRule procedures",
     "aws:lb/loadBalancer:LoadBalancer api",
     "aws:lb/targetGroup:TargetGroup api",
 }
@@ -32,6 +38,9 @@ NAT_GATEWAYS = {
     "aws:ec2/route:Route private-1",
 }
 DATA = {
+    "aws:cloudwatch/metricAlarm:MetricAlarm database-connections",
+    "aws:cloudwatch/metricAlarm:MetricAlarm database-cpu",
+    "aws:cloudwatch/metricAlarm:MetricAlarm database-storage",
     "aws:elasticache/replicationGroup:ReplicationGroup redis",
     "aws:elasticache/subnetGroup:SubnetGroup redis",
     "aws:rds/instance:Instance db",
@@ -43,6 +52,7 @@ DATA = {
 SERVERLESS_SERVICES = {"sns", "sqs", "lambda", "dynamodb", "s3", "sesv2", "iam", "secretsmanager", "cloudwatch"}
 
 ALWAYS = {
+    "alarmTopicArn",
     "assetsBucket",
     "jobsDlqUrl",
     "jobsQueueUrl",
@@ -135,9 +145,9 @@ def test_compute_without_data_is_refused_before_anything_is_looked_up_or_made(
     assert (failure.value.resources, failure.value.lookups) == ({}, [])
 
 
-def test_two_runs_ask_for_the_same(record: "Record") -> None:
+def test_two_runs_ask_for_the_same(record_anew: "Record") -> None:
     def run() -> "Recording":
-        return record({}, instances=["minitickets-dev-db"], parameters=REMEMBERED)
+        return record_anew({}, instances=["minitickets-dev-db"], parameters=REMEMBERED)
 
     first, second = run(), run()
     assert first.resources == second.resources
@@ -149,6 +159,7 @@ def test_without_an_image_everything_is_there_but_the_task_and_its_service(
 ) -> None:
     recording = record({"image": ""})
     assert both_on.resources.keys() - recording.resources.keys() == {
+        "aws:cloudwatch/metricAlarm:MetricAlarm api-tasks",
         "aws:ecs/service:Service api",
         "aws:ecs/taskDefinition:TaskDefinition api",
     }
@@ -157,9 +168,18 @@ def test_without_an_image_everything_is_there_but_the_task_and_its_service(
 
 
 def test_the_local_platform_must_know_exactly_these_types(record: "Record", both_on: "Recording") -> None:
-    everything = record({"natGateways": "1", "publicUrl": "https://tickets.example.org", "certificateArn": CERTIFICATE})
+    everything = record(
+        {
+            "natGateways": "1",
+            "publicUrl": "https://tickets.example.org",
+            "certificateArn": CERTIFICATE,
+            "apiMaxTasks": "2",
+        }
+    )
     assert {type_.split(":", 1)[1] for type_ in everything.types()} == TYPES
     assert {type_.split(":", 1)[1] for type_ in both_on.types()} == TYPES - {
+        "appautoscaling/policy:Policy",
+        "appautoscaling/target:Target",
         "ec2/eip:Eip",
         "ec2/natGateway:NatGateway",
         "s3/bucketCorsConfiguration:BucketCorsConfiguration",
@@ -168,7 +188,11 @@ def test_the_local_platform_must_know_exactly_these_types(record: "Record", both
 
 CERTIFICATE = "arn:aws:acm:us-east-1:123456789012:certificate/one"
 TYPES = {
+    "appautoscaling/policy:Policy",
+    "appautoscaling/target:Target",
     "cloudwatch/logGroup:LogGroup",
+    "cloudwatch/logMetricFilter:LogMetricFilter",
+    "cloudwatch/metricAlarm:MetricAlarm",
     "dynamodb/table:Table",
     "ec2/defaultSecurityGroup:DefaultSecurityGroup",
     "ec2/eip:Eip",
@@ -194,6 +218,7 @@ TYPES = {
     "lambda/eventSourceMapping:EventSourceMapping",
     "lambda/function:Function",
     "lb/listener:Listener",
+    "lb/listenerRule:ListenerRule",
     "lb/loadBalancer:LoadBalancer",
     "lb/targetGroup:TargetGroup",
     "rds/instance:Instance",
@@ -210,6 +235,7 @@ TYPES = {
     "secretsmanager/secretVersion:SecretVersion",
     "sesv2/emailIdentity:EmailIdentity",
     "sns/topic:Topic",
+    "sns/topicPolicy:TopicPolicy",
     "sns/topicSubscription:TopicSubscription",
     "sqs/queue:Queue",
     "sqs/queuePolicy:QueuePolicy",

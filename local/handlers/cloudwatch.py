@@ -80,6 +80,44 @@ class LogGroup(Handler):
         }
 
 
+class LogMetricFilter(Handler):
+    """A count of log lines. Kept in the control plane: a task's log is a file here, which the emulator never sees."""
+
+    resource_type = "aws:cloudwatch/logMetricFilter:LogMetricFilter"
+    replaced_by = frozenset({"logGroupName", "name"})
+
+    def create(self, name: str, inputs: Inputs) -> Made:
+        title = physical_name(inputs, name)
+        return Made(title, self.update(title, {}, {**inputs, "name": title}))
+
+    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+        title, group = id or inputs.get("name"), inputs["logGroupName"]
+        listed = found(lambda: self.platform.aws("logs").describe_metric_filters(logGroupName=group))
+        exists = title and any(entry["filterName"] == title for entry in (listed or {}).get("metricFilters", []))
+        return Made(str(title), {**inputs, "name": title}) if exists else None
+
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+        transformation = chosen(
+            new["metricTransformation"],
+            {"name": "metricName", "namespace": "metricNamespace", "unit": "unit"},
+        )
+        # AWS takes the value as text and the default as a number; the provider's inputs are text both.
+        transformation["metricValue"] = str(new["metricTransformation"]["value"])
+        if (default := new["metricTransformation"].get("defaultValue")) is not None:
+            transformation["defaultValue"] = float(default)
+        self.platform.aws("logs").put_metric_filter(
+            logGroupName=new["logGroupName"],
+            filterName=id,
+            filterPattern=new["pattern"],
+            metricTransformations=[transformation],
+        )
+        return {**new, "name": id}
+
+    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+        logs, group = self.platform.aws("logs"), outputs["logGroupName"]
+        gone(lambda: logs.delete_metric_filter(logGroupName=group, filterName=id))
+
+
 class MetricAlarm(Handler):
     """An alarm. The emulator has no metrics of its services, so it stays without data unless someone puts some."""
 

@@ -161,6 +161,28 @@ def _snapshot(platform: PlatformServices, arguments: Arguments) -> Outputs:
     }
 
 
+def _clusters(platform: PlatformServices, arguments: Arguments) -> Outputs:
+    pages = platform.aws("ecs").get_paginator("list_clusters").paginate()
+    return {"id": platform.region, "clusterArns": [arn for page in pages for arn in page["clusterArns"]]}
+
+
+def _service(platform: PlatformServices, arguments: Arguments) -> Outputs:
+    cluster, name = arguments["clusterArn"], arguments["serviceName"]
+    answer = found(lambda: platform.aws("ecs").describe_services(cluster=cluster, services=[name]))
+    if answer is None or not answer["services"]:
+        raise InvokeError("no matching ECS Service found")
+    live = answer["services"][0]
+    return {
+        "id": live["serviceArn"],
+        "arn": live["serviceArn"],
+        "clusterArn": live["clusterArn"],
+        "serviceName": live["serviceName"],
+        "status": live["status"],
+        "desiredCount": live["desiredCount"],
+        "taskDefinition": live["taskDefinition"],
+    }
+
+
 def _parameters_by_path(platform: PlatformServices, arguments: Arguments) -> Outputs:
     pages = (
         platform.aws("ssm")
@@ -202,6 +224,8 @@ def _parameter(platform: PlatformServices, arguments: Arguments) -> Outputs:
 
 
 LOOK_UPS: Mapping[str, Callable[[PlatformServices, Arguments], Outputs]] = {
+    "aws:ecs/getClusters:getClusters": _clusters,
+    "aws:ecs/getService:getService": _service,
     "aws:index/getCallerIdentity:getCallerIdentity": _caller_identity,
     "aws:index/getRegion:getRegion": _region,
     "aws:index/getPartition:getPartition": _partition,

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from local.handlers import (
+    appautoscaling,
     cloudwatch,
     dynamodb,
     ec2,
@@ -28,8 +29,11 @@ from local.handlers import (
 from local.handlers.handler import Handler
 
 _ALL: tuple[type[Handler], ...] = (
+    appautoscaling.Policy,
+    appautoscaling.Target,
     cloudwatch.Dashboard,
     cloudwatch.LogGroup,
+    cloudwatch.LogMetricFilter,
     cloudwatch.MetricAlarm,
     dynamodb.Table,
     ec2.Eip,
@@ -102,6 +106,8 @@ HANDLERS: Mapping[str, type[Handler]] = MappingProxyType(
 # Inputs that are remembered in the outputs, for whoever compares, and do nothing else on this machine.
 REMEMBERED_ONLY: Mapping[str, str] = MappingProxyType(
     {
+        "aws:appautoscaling/*": "there is nothing that scales: a service runs the tasks that it was declared with",
+        "aws:cloudwatch/logMetricFilter:LogMetricFilter": "a task's log is a file here, and no metric counts its lines",
         "aws:ec2/*": "the network is in the emulator's control plane only: no packet here passes a route or a group",
         "aws:ecr/repository:Repository": "there is no image store: a task's process runs from this tree",
         "aws:ecs/taskDefinition:TaskDefinition": (

@@ -8,7 +8,8 @@ import pulumi_aws as aws
 
 from src.account import Account
 from src.compute.iam import create_execution_role, create_task_role
-from src.compute.load_balancer import create_load_balancer
+from src.compute.load_balancer import LoadBalancer, create_load_balancer
+from src.compute.scaling import create_api_scaling
 from src.compute.service import create_api_service, create_cluster
 from src.compute.task import api_environment, create_task_definition
 from src.data.cache import Cache
@@ -22,11 +23,19 @@ from src.tickets.storage import TicketStorage
 
 @dataclass(frozen=True, kw_only=True)
 class Api:
-    """Where the API answers and runs. ``task`` is None as long as the stage has no image."""
+    """Where the API answers and runs. ``running`` is None as long as the stage has no image."""
 
-    url: pulumi.Output[str]
+    load_balancer: LoadBalancer
     cluster: aws.ecs.Cluster
-    task: aws.ecs.TaskDefinition | None
+    running: "RunningApi | None"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunningApi:
+    """What runs, and what keeps it running."""
+
+    task: aws.ecs.TaskDefinition
+    service: aws.ecs.Service
 
 
 def create_api(
@@ -66,7 +75,7 @@ def create_api(
     cluster = create_cluster(name)
     if size.image is None:
         pulumi.log.warn(f"No image is set, so no API runs: `make push STAGE={stage}` builds, pushes and sets one")
-        return Api(url=load_balancer.url, cluster=cluster, task=None)
+        return Api(load_balancer=load_balancer, cluster=cluster, running=None)
     task = create_task_definition(
         name,
         image=size.image,
@@ -89,7 +98,7 @@ def create_api(
         database=database,
         cache=cache,
     )
-    create_api_service(
+    service = create_api_service(
         name,
         cluster=cluster,
         task=task,
@@ -97,7 +106,17 @@ def create_api(
         network=network,
         security_group=security_groups.api,
         in_private_subnets=site.nat_gateways > 0,
-        task_count=size.api_task_count,
+        min_tasks=size.api_min_tasks,
+        max_tasks=size.api_max_tasks,
         after=[task_role.policy, execution_role.policy, *routes_out, *consumers],
     )
-    return Api(url=load_balancer.url, cluster=cluster, task=task)
+    if size.api_max_tasks > size.api_min_tasks:
+        create_api_scaling(
+            name,
+            cluster=cluster,
+            service=service,
+            load_balancer=load_balancer,
+            min_tasks=size.api_min_tasks,
+            max_tasks=size.api_max_tasks,
+        )
+    return Api(load_balancer=load_balancer, cluster=cluster, running=RunningApi(task=task, service=service))

@@ -1,8 +1,15 @@
 """The load balancer: the only door into the network.
 
-Its times fit one another: it closes idle connections after 60 s and the server keeps them longer (75 s), so the server
-never closes one that a request is on its way to. A task that leaves is given 30 s to finish its requests before it is
-told to stop, and then another 30 s (compute/task.py).
+Its times fit one another:
+
+- It closes idle connections after 60 s, and the server keeps them longer (75 s): the server never closes one that a
+  request is on its way to, which would be a 502.
+- A task that leaves gets no new request from the moment it is deregistered, and 30 s for those it has; no request of
+  ours takes longer. Only then ECS sends SIGTERM.
+- From SIGTERM to SIGKILL there are 30 s (compute/task.py). The server needs at most 24: 2 s of farewell to connections,
+  10 s for requests, 12 s for the relay and the pools.
+- A task counts as unready after 3 failed checks, 10 s apart, and as ready after 2: half a minute, during which the
+  other tasks answer.
 """
 
 from dataclasses import dataclass
@@ -20,11 +27,12 @@ TLS_POLICY = "ELBSecurityPolicy-TLS13-1-2-2021-06"  # TLS 1.3, and 1.2 with forw
 
 @dataclass(frozen=True, kw_only=True)
 class LoadBalancer:
-    """Where the API answers, where its tasks register, and the listener that makes the target group usable."""
+    """Where the API answers, where its tasks register, and what makes the target group usable: listener and rule."""
 
     url: pulumi.Output[str]
+    balancer: aws.lb.LoadBalancer
     target_group: aws.lb.TargetGroup
-    listener: aws.lb.Listener
+    doors: list[pulumi.Resource]
 
 
 def create_load_balancer(
@@ -44,6 +52,9 @@ def create_load_balancer(
         security_groups=[security_group.id],
         idle_timeout=IDLE_TIMEOUT_SECONDS,
         drop_invalid_header_fields=True,
+        desync_mitigation_mode="defensive",  # requests that a server could read as two are refused
+        # A flip of compute deletes it, and it holds nothing: its name is public, its links use the setting publicUrl.
+        enable_deletion_protection=False,
     )
     target_group = aws.lb.TargetGroup(
         "api",
@@ -73,7 +84,22 @@ def create_load_balancer(
         )
     scheme = "https" if certificate_arn else "http"
     return LoadBalancer(
-        url=pulumi.Output.concat(scheme, "://", balancer.dns_name), target_group=target_group, listener=listener
+        url=pulumi.Output.concat(scheme, "://", balancer.dns_name),
+        balancer=balancer,
+        target_group=target_group,
+        doors=[listener, _send_procedures(listener, target_group=target_group)],
+    )
+
+
+def _send_procedures(listener: aws.lb.Listener, *, target_group: aws.lb.TargetGroup) -> aws.lb.ListenerRule:
+    """The rule for ``/trpc/*``. Pages take the default way; procedures have one of their own, so that they can be
+    counted, limited or moved without touching the pages."""
+    return aws.lb.ListenerRule(
+        "procedures",
+        listener_arn=listener.arn,
+        priority=10,
+        conditions=[{"path_pattern": {"values": ["/trpc/*"]}}],
+        actions=[{"type": "forward", "target_group_arn": target_group.arn}],
     )
 
 

@@ -28,13 +28,15 @@ def create_api_service(
     network: Network,
     security_group: aws.ec2.SecurityGroup,
     in_private_subnets: bool,
-    task_count: int,
+    min_tasks: int,
+    max_tasks: int,
     after: Sequence[pulumi.Resource],
 ) -> aws.ecs.Service:
     """The service ``…-api``: new tasks come up healthy before old ones go, and a deploy that fails is rolled back.
 
     In public subnets a task needs a public address to pull its image; its security group lets only the load balancer
-    in. ``after`` is what must be there first: the roles' policies, the routes out, the consumers of the events that
+    in. With ``max_tasks`` above ``min_tasks`` the number is compute/scaling.py's business once the service is there.
+    ``after`` is what must be there first: the roles' policies, the routes out, the consumers of the events that
     the new API may publish.
     """
     subnets = network.private if in_private_subnets else network.public
@@ -43,7 +45,7 @@ def create_api_service(
         name=f"{name}-api",
         cluster=cluster.arn,
         task_definition=task.arn,
-        desired_count=task_count,
+        desired_count=min_tasks,
         launch_type="FARGATE",
         network_configuration={
             "subnets": [subnet.id for subnet in subnets],
@@ -63,6 +65,11 @@ def create_api_service(
         deployment_maximum_percent=200,
         propagate_tags="SERVICE",
         wait_for_steady_state=True,  # an `up` that ends well means that the new tasks answer
-        # ECS refuses a target group that no listener uses yet.
-        opts=pulumi.ResourceOptions(depends_on=[load_balancer.listener, *after]),
+        enable_execute_command=False,  # nobody gets a shell beside the database's password
+        opts=pulumi.ResourceOptions(
+            # ECS refuses a target group that no listener uses yet.
+            depends_on=[*load_balancer.doors, *after],
+            # A deploy in the middle of a sale must not take back the tasks that were added for it.
+            ignore_changes=["desiredCount"] if max_tasks > min_tasks else [],
+        ),
     )

@@ -1,5 +1,6 @@
 """What the worker has done: one item a business action, so that a message seen twice sends one mail."""
 
+import pulumi
 import pulumi_aws as aws
 
 from src.settings import KeepingSettings
@@ -20,4 +21,5 @@ def create_processed_jobs_table(name: str, *, keeping: KeepingSettings) -> aws.d
         server_side_encryption={"enabled": True},
         point_in_time_recovery={"enabled": keeping.point_in_time_recovery},
         deletion_protection_enabled=keeping.deletion_protection,
+        opts=pulumi.ResourceOptions(protect=keeping.deletion_protection),
     )

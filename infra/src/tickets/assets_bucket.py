@@ -4,15 +4,23 @@ import pulumi
 import pulumi_aws as aws
 
 from src.policies import document
+from src.settings import KeepingSettings
 
 
-def create_assets_bucket(name: str, *, account_id: str, public_url: str | None, force_destroy: bool) -> aws.s3.Bucket:
+def create_assets_bucket(
+    name: str, *, account_id: str, public_url: str | None, keeping: KeepingSettings
+) -> aws.s3.Bucket:
     """The bucket ``…-assets-<account>`` (bucket names are shared by the world, so the account's number is in it).
 
     Objects: ``tickets/<eventId>/<bookingId>/<seat>.png``, ``posters/…`` (checked), ``poster-uploads/…`` (not checked
     yet; gone after a day). Browsers of ``public_url`` may post uploads; without it no other origin may.
     """
-    bucket = aws.s3.Bucket("assets", bucket=f"{name}-assets-{account_id}", force_destroy=force_destroy)
+    bucket = aws.s3.Bucket(
+        "assets",
+        bucket=f"{name}-assets-{account_id}",
+        force_destroy=keeping.force_destroy,
+        opts=pulumi.ResourceOptions(protect=keeping.deletion_protection),
+    )
     closed = aws.s3.BucketPublicAccessBlock(
         "assets",
         bucket=bucket.id,

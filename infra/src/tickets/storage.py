@@ -35,14 +35,13 @@ def create_ticket_storage(
 ) -> TicketStorage:
     """The table ``…-tickets``, the bucket ``…-assets-<account>`` and the secret ``…-ticket-signing``.
 
-    Browsers of ``public_url`` may upload posters.
+    Browsers of ``public_url`` may upload posters. With deletion protection the engine protects all three as well: no
+    flip takes them away, so only a `destroy` or a mistake would fail, and in its preview already.
     """
-    secret, key = _create_signing_secret(name, recovery_days=keeping.secret_recovery_days)
+    secret, key = _create_signing_secret(name, keeping=keeping)
     return TicketStorage(
         table=_create_tickets_table(name, keeping=keeping),
-        bucket=create_assets_bucket(
-            name, account_id=account_id, public_url=public_url, force_destroy=keeping.force_destroy
-        ),
+        bucket=create_assets_bucket(name, account_id=account_id, public_url=public_url, keeping=keeping),
         signing_secret=secret,
         signing_key=key,
     )
@@ -70,17 +69,19 @@ def _create_tickets_table(name: str, *, keeping: KeepingSettings) -> aws.dynamod
         server_side_encryption={"enabled": True},
         point_in_time_recovery={"enabled": keeping.point_in_time_recovery},
         deletion_protection_enabled=keeping.deletion_protection,
+        opts=pulumi.ResourceOptions(protect=keeping.deletion_protection),
     )
 
 
 def _create_signing_secret(
-    name: str, *, recovery_days: int
+    name: str, *, keeping: KeepingSettings
 ) -> tuple[aws.secretsmanager.Secret, aws.secretsmanager.SecretVersion]:
     secret = aws.secretsmanager.Secret(
         "ticket-signing",
         name=f"{name}-ticket-signing",
         description="Keys that sign tickets: {current, keys: {id: key}}",
-        recovery_window_in_days=recovery_days,
+        recovery_window_in_days=keeping.secret_recovery_days,
+        opts=pulumi.ResourceOptions(protect=keeping.deletion_protection),
     )
     generated = aws.secretsmanager.get_random_password_output(password_length=64, exclude_punctuation=True)
     first_keys: pulumi.Output[str] = pulumi.Output.secret(
