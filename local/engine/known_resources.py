@@ -3,6 +3,7 @@
 While a replacement is under way the engine has two resources of one name; the second is then kept as ``<name>-2``.
 """
 
+import itertools
 from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
@@ -41,18 +42,16 @@ class KnownResources:
         wanted = Key(type=token, name=name)
         return next((found for found in self.all() if found.key == wanted), None)
 
-    def free_key(self, token: str, name: str) -> Key:
-        """A key for a new one."""
-        taken = {found.key for found in self.all()}
-        candidates = (Key(type=token, name=name if number == 1 else f"{name}-{number}") for number in range(1, 1000))
-        return next(key for key in candidates if key not in taken)
-
-    def to_resume_first(self) -> list[Key]:
-        """What must run again, after a restart of the platform, before a resource that is made now.
+    def place_for(self, token: str, name: str) -> tuple[Key, list[Key]]:
+        """A free key for a new one, and what must run again before it after a restart of the platform.
 
         The engine does not tell a provider what depends on what; all that runs and is older is safe to wait for.
         """
-        return [found.key for found in self.all() if found.key.type in _RUNNING]
+        known = [found.key for found in self.all()]
+        candidates = (
+            Key(type=token, name=name if number == 1 else f"{name}-{number}") for number in itertools.count(1)
+        )
+        return next(key for key in candidates if key not in known), [key for key in known if key.type in _RUNNING]
 
 
 def _running_types(handlers: Mapping[str, type[Handler]]) -> Collection[str]:

@@ -119,8 +119,8 @@ class EngineProvider(provider_pb2_grpc.ResourceProviderServicer):
             unknown = {output: UNKNOWN for output in output_names(token) if output not in inputs}
             return pb.CreateResponse(properties=struct_of({**unknown, **inputs}))
         with self._doing(CREATE, token, name, context):
-            key = self._known.free_key(token, name)
-            made = self._send("/resources/create", key, inputs, depends_on=self._known.to_resume_first())
+            key, depends_on = self._known.place_for(token, name)
+            made = self._send("/resources/create", key, inputs, depends_on=depends_on)
             return pb.CreateResponse(id=made.id, properties=struct_of(as_it_came(made.outputs, inputs)))
 
     def Update(self, request: Any, context: Any) -> Any:

@@ -200,6 +200,8 @@ def _environment(served: EngineFolder, *, stage: str, endpoint: str, port: int) 
         "PULUMI_BACKEND_URL": f"file://{served.backend}",
         "PULUMI_HOME": str(served.home),
         "PULUMI_CONFIG_PASSPHRASE": secrets.token_urlsafe(16),
+        "PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS": "true",  # a copy of the state at each step, for nobody
+        "GOGC": "400",  # a CLI lives for seconds: collecting its garbage took a fifth of them
         "PULUMI_DEBUG_PROVIDERS": f"aws:{port}",
         "YES": "1",
         "CONFIRM": stage,
