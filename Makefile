@@ -4,6 +4,8 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules --warn-undefined-variables
+# Without its bytecode each start would compile the SDK anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 STAGE ?= dev
 PYTHON ?= python3
@@ -135,3 +137,7 @@ local: $(ENV) $(EMULATOR_ENV) $(ZIPS) ## Bring a stage up on this machine, as it
 .PHONY: local-reset
 local-reset: $(ENV) ## Delete all that a stage keeps on this machine (STAGE=dev)
 	@$(LOCAL) reset --stage $(STAGE)
+
+.PHONY: rehearse
+rehearse: $(ENV) $(EMULATOR_ENV) $(ZIPS) ## Deploy STAGE to this machine, book, flip, destroy; say what each step did (ARGS=--json)
+	@exec $(BIN)/python -m local.rehearse --stage $(STAGE) $(ARGS)

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import boto3
+import botocore.session
 from botocore.config import Config
+from botocore.loaders import create_loader
 
 from local.processes import Child, ProcessError, start, wait_until
 
@@ -97,19 +98,21 @@ class Credentials:
     session_token: str | None = None
 
 
+# Every session reads the services' models and endpoints (half a second) unless all share one loader, which remembers.
+_MODELS = create_loader()
+
+
 class Clients:
-    """boto3 clients of one emulator under one identity, one per service, for any thread."""
+    """botocore clients of one emulator under one identity, one per service, for any thread."""
 
     def __init__(self, endpoint: str, *, credentials: Credentials | None = None, region: str = REGION) -> None:
         credentials = credentials or Credentials()
         self._endpoint = endpoint
-        session = boto3.session.Session(
-            aws_access_key_id=credentials.access_key_id,
-            aws_secret_access_key=credentials.secret_access_key,
-            aws_session_token=credentials.session_token,
-            region_name=region,
-        )
-        self._make: Callable[..., Any] = session.client  # its stubs want a literal for each service
+        session = botocore.session.Session()
+        session.register_component("data_loader", _MODELS)
+        session.set_credentials(credentials.access_key_id, credentials.secret_access_key, credentials.session_token)
+        self._make: Callable[..., Any] = session.create_client
+        self._region = region
         self._clients: dict[str, Any] = {}
         self._lock = threading.Lock()  # making a client is not safe in two threads at once; using one is
 
@@ -119,6 +122,7 @@ class Clients:
                 # One attempt: an answer is an answer here, and a retry would only hide or delay it.
                 self._clients[service] = self._make(
                     service,
+                    region_name=self._region,
                     endpoint_url=self._endpoint,
                     config=Config(
                         retries={"total_max_attempts": 1},

@@ -3,12 +3,13 @@
 The platform and the driver are processes of their own, started at the same time: half of the driver's time is imports.
 """
 
+import contextlib
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,7 @@ class Session:
         return str(done["output"])
 
 
-@contextmanager
+@contextlib.contextmanager
 def running_platform(
     folder: StageFolder,
     *,
@@ -75,7 +76,8 @@ def running_platform(
     """Have the stage's platform up, with the program applied, while in the block; then everything ends.
 
     ``config`` is set over the stage's file. Lines of the two processes go to ``log`` (None: standard output).
-    ``meanwhile`` is called once both have started. SessionError if one of them does not come up.
+    ``meanwhile`` is called once both have started, in a thread that takes only what processor they leave. SessionError
+    if one of them does not come up.
     """
     arguments = ["--stage", stage, "--folder", str(folder.path), "--since", repr(progress.since)]
     supervisor = start("platform", python_command("local.supervisor", *arguments), env=child_environment(), log=log)
@@ -89,7 +91,7 @@ def running_platform(
             env=child_environment(),
             log=log,
         )
-        meanwhile()
+        _in_idle_time(meanwhile)
         client = _client(folder, supervisor)
         yield _session(folder, client, supervisor, driver)
     finally:
@@ -104,6 +106,16 @@ def reset_stage(folder: StageFolder, progress: Progress) -> None:
     """Delete all that a stage keeps, after ending what a crash may have left running; StageInUseError while it runs."""
     with folder.emptied():
         Children(folder.path / "children.json", say=progress.say).end_leftovers()
+
+
+def _in_idle_time(work: Callable[[], object]) -> None:
+    def run() -> None:
+        if sys.platform == "linux":  # elsewhere the platform only comes up a little later
+            with contextlib.suppress(OSError):
+                os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        work()
+
+    threading.Thread(target=run, name="meanwhile", daemon=True).start()
 
 
 def _client(folder: StageFolder, supervisor: Child) -> ControlClient:

@@ -33,7 +33,7 @@ def write_json(path: Path, document: object) -> None:
     """Replace a file at once by ``document`` as JSON, readable by its owner only."""
     draft = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.draft")
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        json.dump(document, file, indent=1)
+        file.write(json.dumps(document))  # at once and without indent: the encoder in C, ten times as fast
     draft.replace(path)
 
 

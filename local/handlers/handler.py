@@ -41,10 +41,10 @@ class PlatformServices(Protocol):
     calls_port: int  # UDP port of the call recorder (AWS_CSM_PORT)
 
     def aws(self, service: str) -> Any:
-        """A boto3 client of the emulator as the account's root, one per service."""
+        """A client of the emulator as the account's root, one per service."""
 
     def aws_as(self, service: str, role_arn: str) -> Any:
-        """A boto3 client of the emulator under a role (a fresh session of it)."""
+        """A client of the emulator under a role (a fresh session of it)."""
 
     def start_process(
         self,
