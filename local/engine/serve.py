@@ -21,14 +21,15 @@ from pathlib import Path
 
 import click
 import grpc  # type: ignore[import-untyped]
-import pulumi_aws  # noqa: F401 - a second of imports: taken while the platform comes up
 from pulumi.automation._server import LanguageServer
 from pulumi.runtime.proto import language_pb2_grpc, provider_pb2_grpc
 
 from local.control_client import ControlClient
+from local.drivers.aws_schema import output_names
 from local.engine.folder import EngineFolder
 from local.engine.operations import OperationLog
 from local.engine.provider import EngineProvider
+from local.handlers.registry import HANDLERS
 from local.stage_folder import REPOSITORY, StageFolder, write_json
 
 # The engine has as many verbs under way as it has threads (4 a core); a slow one must not hold up the others.
@@ -40,6 +41,8 @@ _THREADS = 64
 @click.option("--root", type=click.Path(path_type=Path), default=REPOSITORY, help="Folder of infra/.")
 def main(folder: Path, root: Path) -> None:
     """Serve the platform that runs on FOLDER, and the program in ROOT/infra, to the Pulumi engine."""
+    for token in HANDLERS:
+        output_names(token)  # imports its part of the SDK: one or two seconds for all, while the platform comes up
     # The imports made a million objects that all stay: no collection need look at them, least of all in each run.
     gc.freeze()
     kept = StageFolder(folder)
