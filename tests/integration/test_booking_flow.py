@@ -269,8 +269,7 @@ def _is_about(line: str, event: str, correlation_id: str) -> bool:
     if not line.startswith("{"):
         return False  # Lambda's own lines
     fields = json.loads(line)
-    ids = {fields.get("correlationId"), fields.get("correlation_id")}  # the API's name, and Powertools' own
-    return event in (fields["message"], fields.get("route")) and correlation_id in ids
+    return event in (fields["message"], fields.get("route")) and fields.get("correlation_id") == correlation_id
 
 
 def _lines_of_api(platform: RunningPlatform) -> list[str]:

@@ -87,7 +87,7 @@ def test_every_line_of_a_request_carries_its_correlation_id(log: io.StringIO, ap
     ada.query("tickets.mine")  # AWS is down, which is logged
 
     lines = [json.loads(line) for line in log.getvalue().splitlines()]
-    mine = [line for line in lines if line.get("correlationId") == given]
+    mine = [line for line in lines if line.get("correlation_id") == given]
     assert [line["route"] for line in mine if line["message"] == "request"] == ["bookings.create", "tickets.mine"]
     assert any(line["message"] == "tickets cannot be read" for line in mine)
     assert all({"timestamp", "level", "logger", "message"} <= line.keys() for line in lines)

@@ -248,7 +248,7 @@ def test_a_row_that_can_never_be_published_is_parked_and_the_rows_around_it_flow
         assert running.parked_count == 1
         assert await pool.fetchval("select count(*) from outbox where sent_at is not null") == 4
         records = [record for record in caplog.records if record.levelno == logging.ERROR]
-        assert [record.__dict__["correlationId"] for record in records] == [f"correlation-{ids[2]}"]
+        assert [record.__dict__["correlation_id"] for record in records] == [f"correlation-{ids[2]}"]
 
     run(migrated_database, scenario)
 
@@ -264,7 +264,7 @@ def test_each_publication_is_logged_with_its_correlation_and_without_its_body(
         await until_drained(pool)
         await running.stop()
         records = [record for record in caplog.records if record.message == "booking event published"]
-        assert [record.__dict__["correlationId"] for record in records] == [f"correlation-{outbox_id}"]
+        assert [record.__dict__["correlation_id"] for record in records] == [f"correlation-{outbox_id}"]
         assert not any("canary" in str(record.__dict__) for record in caplog.records)
 
     run(migrated_database, scenario)

@@ -88,7 +88,7 @@ def test_a_malformed_message_comes_again_until_it_is_a_dead_letter(
 ) -> None:
     assert failed_ids(aws, log, record(body)) == ["m-1"]
     [line] = log.lines
-    assert (line["level"], line["message_id"]) == ("ERROR", "m-1")
+    assert (line["level"], line["sqsMessageId"]) == ("ERROR", "m-1")
     assert line["reason"].startswith(f"{field}: ")
     assert aws.items == {}
 
@@ -155,7 +155,7 @@ def test_every_line_about_a_booking_carries_its_correlation_id(
 
     issued, poisoned = log.lines
     assert issued["correlation_id"] == "correlation-7"
-    assert issued["booking_id"] == message.booking_id
+    assert issued["bookingId"] == message.booking_id
     assert (issued["receives"], issued["made"], issued["found"]) == ("2", 1, 0)
     assert "correlation_id" not in poisoned, "one message's id must not stick to the next"
 

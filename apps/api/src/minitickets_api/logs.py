@@ -28,7 +28,7 @@ class JsonFormatter(logging.Formatter):
             "message": record.getMessage(),
         }
         if request := correlation.current.get():
-            line["correlationId"] = request
+            line["correlation_id"] = request  # the name that the functions' logger gives it
         line |= {name: value for name, value in vars(record).items() if name not in _STANDARD_FIELDS}
         if record.exc_info and record.exc_info[1] is not None:
             line["failure"] = failure(record.exc_info[1])

@@ -38,7 +38,7 @@ def process_batch(
 
 def _is_done(record: Mapping[str, Any], *, issue: Issue, logger: Logger, seconds_left: Callable[[], float]) -> bool:
     with logger.append_context_keys(
-        message_id=record["messageId"], receives=record.get("attributes", {}).get("ApproximateReceiveCount")
+        sqsMessageId=record["messageId"], receives=record.get("attributes", {}).get("ApproximateReceiveCount")
     ):
         try:
             # Both queues get every message: what belongs to another consumer is none of ours.
@@ -49,7 +49,7 @@ def _is_done(record: Mapping[str, Any], *, issue: Issue, logger: Logger, seconds
         except ContractError as error:
             logger.error("The message is malformed", reason=str(error))  # noqa: TRY400 - a trace adds nothing
             return False
-        with logger.append_context_keys(correlation_id=message.correlation_id, booking_id=message.booking_id):
+        with logger.append_context_keys(correlation_id=message.correlation_id, bookingId=message.booking_id):
             return _is_issued(message, issue=issue, logger=logger, seconds_left=seconds_left)
 
 

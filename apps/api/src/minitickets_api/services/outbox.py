@@ -223,7 +223,7 @@ class OutboxRelay:
 
 def _fields(row: ClaimedRow) -> Mapping[str, object]:
     return {
-        "correlationId": row.correlation_id,
+        "correlation_id": row.correlation_id,
         "messageId": str(row.message_id),
         "bookingId": None if row.booking_id is None else str(row.booking_id),
         "attempts": row.attempts,
