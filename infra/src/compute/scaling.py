@@ -7,8 +7,8 @@ from src.compute.load_balancer import LoadBalancer
 
 # Of all tasks' CPU, on average. Hashing passwords is what costs CPU; above this a burst of logins would queue.
 CPU_TARGET_PERCENT = 60
-# Per task and minute: about a third of what one task of the smallest size answers when each request is one query,
-# so that a sale that opens is met before CPU, which is averaged over a minute, shows it.
+# Per task and minute. An estimate on the careful side (50 a second, on a quarter of a core), to be replaced by what is
+# measured on Fargate: a sale that opens must be met before CPU, which is averaged over a minute, shows it.
 REQUESTS_TARGET_PER_MINUTE = 3000
 # Out at once; in slowly, because the quiet after the first rush is often followed by another.
 SCALE_OUT_COOLDOWN_SECONDS = 60
