@@ -89,6 +89,15 @@ def exposure_problems(*, allowed_cidrs: Sequence[str], certificate_arn: str | No
             )
 
 
+def alias_problems(*, hosted_zone_id: str | None, public_url: str | None) -> Iterator[str]:
+    """A record needs a name."""
+    if hosted_zone_id is not None and public_url is None:
+        yield (
+            f"minitickets:hostedZoneId is {hosted_zone_id!r}, and minitickets:publicUrl is not set: the record in that "
+            "zone is named as its host. Set publicUrl, or leave hostedZoneId out"
+        )
+
+
 def fargate_problems(*, cpu: int, memory_mib: int) -> Iterator[str]:
     """Fargate sells CPU and memory in certain pairs only."""
     if cpu not in FARGATE_MEMORY_MIB:

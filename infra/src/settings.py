@@ -21,6 +21,7 @@ from pydantic.alias_generators import to_camel
 from src.naming import PROJECT, stage_problem
 from src.setting_rules import (
     absent_if_empty,
+    alias_problems,
     cidr,
     concurrency_problems,
     exposure_problems,
@@ -44,6 +45,7 @@ Address = Annotated[str, StringConstraints(pattern=r"^[^@\s]+@[A-Za-z0-9-]+(\.[A
 Cidr = Annotated[str, AfterValidator(cidr)]
 Origin = Annotated[str, AfterValidator(origin)]
 CertificateArn = Annotated[str, StringConstraints(pattern=r"^arn:aws:acm:[a-z0-9-]+:\d{12}:certificate/.+$")]
+HostedZone = Annotated[str, StringConstraints(pattern=r"^Z[A-Z0-9]{1,31}$")]
 Image = Annotated[str, StringConstraints(pattern=r"^\S+$")]
 AbsentIfEmpty = BeforeValidator(absent_if_empty)
 
@@ -83,6 +85,10 @@ class SiteSettings(_Group):
     )
     certificate_arn: Annotated[CertificateArn | None, AbsentIfEmpty] = Field(
         default=None, description="ACM certificate of the load balancer; empty: plain HTTP to allowedCidrs only"
+    )
+    hosted_zone_id: Annotated[HostedZone | None, AbsentIfEmpty] = Field(
+        default=None,
+        description="Route 53 zone in which publicUrl's host follows the load balancer; empty: you keep that record",
     )
     allowed_cidrs: tuple[Cidr, ...] = Field(
         default=(), description="IPv4 networks that may reach the load balancer; empty: nobody"
@@ -339,6 +345,7 @@ def _contradictions(settings: Settings) -> list[str]:
             account=queues.account_concurrency,
         ),
         *exposure_problems(allowed_cidrs=settings.site.allowed_cidrs, certificate_arn=settings.site.certificate_arn),
+        *alias_problems(hosted_zone_id=settings.site.hosted_zone_id, public_url=settings.site.public_url),
         *fargate_problems(cpu=api.api_cpu, memory_mib=api.api_memory_mib),
         *scaling_problems(minimum=api.api_min_tasks, maximum=api.api_max_tasks),
     ]

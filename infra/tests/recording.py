@@ -309,6 +309,7 @@ def invented_outputs(type_: str, name: str, inputs: Mapping[str, Any]) -> tuple[
             outputs["repositoryUrl"] = f"registry.example.internal/{called}"
         case "aws:lb/loadBalancer:LoadBalancer":
             outputs["dnsName"] = f"{called}.elb.example.internal"
+            outputs["zoneId"] = "Z35SXDOTRQ7X7K"
             outputs["arnSuffix"] = f"app/{called}/1"
         case "aws:lb/targetGroup:TargetGroup":
             outputs["arnSuffix"] = f"targetgroup/{called}/1"

@@ -27,6 +27,7 @@ EVERYTHING = {
     "allowedCidrs": '["0.0.0.0/0"]',
     "alarmEmail": "oncall@example.org",
     "apiMaxTasks": "2",
+    "hostedZoneId": "Z01234",
 }
 
 

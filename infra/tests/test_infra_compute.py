@@ -1,6 +1,7 @@
 """The API's task, its service and the door to it."""
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -279,3 +280,57 @@ def test_not_being_allowed_to_look_for_the_service_is_not_the_same_as_no_service
 def test_with_an_image_or_without_compute_nobody_looks_for_the_service(record: "Record") -> None:
     for config in ({"image": "local"}, {"image": "", "computeEnabled": "false"}):
         assert not [token for token, _ in record(config).lookups if token.startswith("aws:ecs/")]
+
+
+def test_the_public_name_follows_the_load_balancer_and_takes_over_no_record_of_somebody_else(
+    record: "Record", both_on: "Recording"
+) -> None:
+    recording = record({"publicUrl": "https://tickets.example.org", "hostedZoneId": "Z01234"})
+    alias = recording.one("aws:route53/record:Record", "api").inputs
+    assert (alias["zoneId"], alias["name"], alias["type"]) == ("Z01234", "tickets.example.org", "A")
+    (target,) = alias["aliases"]
+    assert target["name"] == "api-1234567.elb.example.internal"
+    assert alias["allowOverwrite"] is False
+    assert not both_on.of("aws:route53/record:Record")
+
+
+# What must fit one another lives in different processes, which never import each other.
+
+
+def test_the_server_keeps_connections_longer_than_the_load_balancer_does(both_on: "Recording") -> None:
+    from minitickets_api.server import KEEP_ALIVE_SECONDS
+
+    assert both_on.one("aws:lb/loadBalancer:LoadBalancer", "api").inputs["idleTimeout"] < KEEP_ALIVE_SECONDS
+
+
+def test_a_task_that_is_told_to_stop_is_done_before_it_is_killed(both_on: "Recording") -> None:
+    from minitickets_api.app import STOP_SECONDS
+    from minitickets_api.server import DRAIN_SECONDS, FAREWELL_SECONDS
+
+    assert _containers(both_on)["api"]["stopTimeout"] > FAREWELL_SECONDS + DRAIN_SECONDS + STOP_SECONDS
+
+
+def test_a_task_is_given_time_for_its_migrations_before_its_health_counts(both_on: "Recording") -> None:
+    from minitickets_api.migrate import WAIT_SECONDS
+
+    service = both_on.one(SERVICE, "api").inputs
+    assert service["healthCheckGracePeriodSeconds"] > 2 * WAIT_SECONDS  # for the database, and for another's lock
+
+
+def test_a_lease_lies_between_the_run_of_a_function_and_the_return_of_its_message(both_on: "Recording") -> None:
+    from minitickets_worker.processed_jobs import LEASE_SECONDS
+
+    timeout = both_on.one("aws:lambda/function:Function", "worker").inputs["timeout"]
+    visibility = both_on.one("aws:sqs/queue:Queue", "jobs").inputs["visibilityTimeoutSeconds"]
+    assert timeout < LEASE_SECONDS < visibility - timeout
+
+
+def test_the_functions_find_their_handlers() -> None:
+    from importlib.util import find_spec
+
+    for handler in ("minitickets_worker.batch.lambda_handler", "minitickets_tickets.handler.lambda_handler"):
+        module, _, function = handler.rpartition(".")
+        spec = find_spec(module)
+        assert spec is not None
+        assert spec.origin is not None
+        assert f"def {function}(" in Path(spec.origin).read_text()

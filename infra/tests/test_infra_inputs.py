@@ -29,6 +29,7 @@ def everything(record: "Record") -> "Recording":
             "allowedCidrs": '["0.0.0.0/0"]',
             "alarmEmail": "oncall@example.org",
             "apiMaxTasks": "4",
+            "hostedZoneId": "Z01234",
         }
     )
 
@@ -176,6 +177,7 @@ CHANGED = {
     "publicUrl": "https://other.example.org",
     "certificateArn": "arn:aws:acm:us-east-1:123456789012:certificate/two",
     "allowedCidrs": '["203.0.113.0/24"]',
+    "hostedZoneId": "Z01234",
     "natGateways": "1",
     "maxReceiveCount": "9",
     "accountConcurrency": "1000",

@@ -59,6 +59,7 @@ def test_a_required_key_that_is_missing_is_named_with_what_to_type(key: str) -> 
         ("allowedCidrs", '["203.0.113.7/24"]', "203.0.113.0/24"),
         ("allowedCidrs", '["::/0"]', "no IPv4 network"),
         ("allowedCidrs", "203.0.113.0/24", "valid tuple"),
+        ("hostedZoneId", "example.org", "match pattern"),
         ("natGateways", "3", "less than or equal to 2"),
         ("maxReceiveCount", "0", "greater than or equal to 1"),
         ("workerMaxConcurrency", "1", "greater than or equal to 2"),
@@ -128,6 +129,12 @@ def test_fargate_sells_cpu_and_memory_in_certain_pairs_only() -> None:
         _parse({"apiCpu": "1024"})
     with pytest.raises(SettingsError, match="apiCpu is 300: Fargate takes 256, 512, 1024"):
         _parse({"apiCpu": "300"})
+
+
+def test_a_record_needs_a_name() -> None:
+    _parse({"hostedZoneId": "Z01234", "publicUrl": "https://tickets.example.org"})
+    with pytest.raises(SettingsError, match="hostedZoneId is 'Z01234', and minitickets:publicUrl is not set"):
+        _parse({"hostedZoneId": "Z01234"})
 
 
 def test_a_range_of_tasks_that_holds_no_number_is_refused() -> None:

@@ -174,12 +174,14 @@ def test_the_local_platform_must_know_exactly_these_types(record: "Record", both
             "publicUrl": "https://tickets.example.org",
             "certificateArn": CERTIFICATE,
             "apiMaxTasks": "2",
+            "hostedZoneId": "Z01234",
         }
     )
     assert {type_.split(":", 1)[1] for type_ in everything.types()} == TYPES
     assert {type_.split(":", 1)[1] for type_ in both_on.types()} == TYPES - {
         "appautoscaling/policy:Policy",
         "appautoscaling/target:Target",
+        "route53/record:Record",
         "ec2/eip:Eip",
         "ec2/natGateway:NatGateway",
         "s3/bucketCorsConfiguration:BucketCorsConfiguration",
@@ -224,6 +226,7 @@ TYPES = {
     "rds/instance:Instance",
     "rds/parameterGroup:ParameterGroup",
     "rds/subnetGroup:SubnetGroup",
+    "route53/record:Record",
     "s3/bucket:Bucket",
     "s3/bucketCorsConfiguration:BucketCorsConfiguration",
     "s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration",

@@ -19,6 +19,7 @@ from local.handlers import (
     lambda_,
     rds,
     rds_groups,
+    route53,
     s3,
     secretsmanager,
     ses,
@@ -71,6 +72,7 @@ _ALL: tuple[type[Handler], ...] = (
     rds.Instance,
     rds_groups.ParameterGroup,
     rds_groups.SubnetGroup,
+    route53.Record,
     s3.Bucket,
     s3.BucketCors,
     s3.BucketLifecycle,
@@ -123,6 +125,7 @@ REMEMBERED_ONLY: Mapping[str, str] = MappingProxyType(
         "aws:lb/targetGroup:TargetGroup": "stickiness, weights, deregistrationDelay: a target drains until it closes",
         "aws:rds/instance:Instance": "size, storage, zones, backups: one PostgreSQL on loopback, without TLS",
         "aws:rds/parameterGroup:ParameterGroup": "rds.* and ssl* parameters",
+        "aws:route53/record:Record": "nobody asks for the name: a load balancer is a port of loopback",
         "aws:sesv2/emailIdentity:EmailIdentity": "configurationSetName after creation; an identity is verified at once",
     }
 )

@@ -7,6 +7,7 @@ import pulumi
 import pulumi_aws as aws
 
 from src.account import Account
+from src.compute.alias_record import create_alias_record
 from src.compute.iam import create_execution_role, create_task_role
 from src.compute.load_balancer import LoadBalancer, create_load_balancer
 from src.compute.scaling import create_api_scaling
@@ -72,6 +73,8 @@ def create_api(
     load_balancer = create_load_balancer(
         network=network, security_group=security_groups.load_balancer, certificate_arn=site.certificate_arn
     )
+    if site.public_url and site.hosted_zone_id:
+        create_alias_record(public_url=site.public_url, zone_id=site.hosted_zone_id, balancer=load_balancer.balancer)
     cluster = create_cluster(name)
     if size.image is None:
         pulumi.log.warn(f"No image is set, so no API runs: `make push STAGE={stage}` builds, pushes and sets one")
