@@ -1,5 +1,7 @@
 """JSON from strangers."""
 
+import time
+
 import pytest
 
 from minitickets_api.refusals import Code, Refusal
@@ -52,6 +54,16 @@ def test_what_is_not_json_is_a_parse_error(document: bytes) -> None:
 )
 def test_what_could_not_be_stored_is_a_bad_request(document: bytes) -> None:
     assert refused(document) is Code.BAD_REQUEST
+
+
+def test_a_string_that_never_ends_costs_no_more_than_one_that_does() -> None:
+    brackets = b"[]" * (json_documents.MAX_DEPTH + 1)
+    hostile = brackets + b'\\"' * 30_000
+
+    before = time.process_time()
+    assert refused(hostile) is Code.PARSE_ERROR
+
+    assert time.process_time() - before < 1  # milliseconds; it was half a minute
 
 
 @pytest.mark.parametrize(

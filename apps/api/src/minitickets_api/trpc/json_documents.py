@@ -8,7 +8,9 @@ from typing import NoReturn
 from minitickets_api.refusals import Code, Refusal
 
 MAX_DEPTH = 32  # our deepest input has three levels
-_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
+# A string need not end: if it had to, each quote of one that does not would begin the search for its end anew, and
+# 64 KB of them would hold the event loop for half a minute.
+_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
 
 
 def parse(document: bytes) -> object:
