@@ -8,6 +8,7 @@ from collections.abc import Callable
 import uvicorn
 
 from minitickets_api.app import create_app
+from minitickets_api.connections import Connection
 from minitickets_api.settings import Settings
 
 # Longer than the load balancer's 60 s of idle time: whoever closes first must be the balancer, or it meets a closed
@@ -49,7 +50,7 @@ def server_config(settings: Settings, *, end: Callable[[], None]) -> uvicorn.Con
         create_app(settings, end=end),
         host=settings.listen_host,
         port=settings.port,
-        http="httptools",
+        http=Connection,
         lifespan="on",
         ws="none",
         log_config=None,
