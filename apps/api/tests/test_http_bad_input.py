@@ -7,6 +7,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
+from minitickets_api import cursors
 from tests.fixtures.running_api import Person, RunningApi
 
 pytestmark = pytest.mark.integration
@@ -50,6 +51,12 @@ def _with_seat_json(text: str) -> Attempt:
         return stage.post(document.encode())
 
     return attempt
+
+
+def _cursor(time: str) -> Attempt:
+    """A cursor that a stranger made up: its check is no signature."""
+    made_up = cursors.encode(query="events.upcoming", owner="", position=[time, str(uuid4())])
+    return lambda stage: stage.customer.query("events.list", {"cursor": made_up})
 
 
 TABLE: dict[str, tuple[Attempt, int, str]] = {
@@ -106,6 +113,8 @@ TABLE: dict[str, tuple[Attempt, int, str]] = {
         400,
         "BAD_REQUEST",
     ),
+    "a cursor before all years": (_cursor("0001-01-01T00:00:00+23:59"), 400, "BAD_REQUEST"),
+    "a cursor after all years": (_cursor("9999-12-31T23:59:59-23:59"), 400, "BAD_REQUEST"),
     "a cursor that is none": (lambda s: s.customer.query("bookings.mine", {"cursor": "AAAA"}), 400, "BAD_REQUEST"),
     "a page of none": (lambda s: s.customer.query("events.list", {"limit": 0}), 400, "BAD_REQUEST"),
     "a page of a million": (lambda s: s.customer.query("events.list", {"limit": 10**6}), 400, "BAD_REQUEST"),
@@ -175,6 +184,13 @@ def test_every_reply_tells_browsers_to_be_strict(api: RunningApi) -> None:
         assert headers["referrer-policy"] == "no-referrer", path
         assert headers["x-correlation-id"], path
         assert "server" not in headers, path
+
+
+def test_no_path_sends_a_visitor_to_the_host_that_a_request_names(api: RunningApi) -> None:
+    for path in ("/healthz/", "//elsewhere.example/healthz/", "/openapi.json/", "/trpc"):
+        reply = api.stranger().http.get(path, headers={"host": "elsewhere.example"})
+
+        assert (reply.status_code, reply.headers.get("location")) == (404, None)
 
 
 def test_only_a_well_formed_correlation_id_is_taken_over(api: RunningApi) -> None:

@@ -166,6 +166,8 @@ def create_app(settings: Settings, *, end: Callable[[], None] = lambda: None) ->
         ],
         lifespan=lifespan,
     )
+    # It would send a visitor, body and all, to whatever Host the request names.
+    pages.router.redirect_slashes = False
     endpoint = Endpoint(
         procedures, open_caller=lambda scope: Call(scope, services=opened[0][0]), public_url=settings.public_url
     )

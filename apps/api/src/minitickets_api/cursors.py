@@ -5,7 +5,7 @@ import binascii
 import hashlib
 import json
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from uuid import UUID
 
 from minitickets_api.refusals import Code, Refusal
@@ -53,7 +53,10 @@ def position_time(part: str) -> datetime:
         raise _refusal() from None
     if moment.tzinfo is None:
         raise _refusal()
-    return moment
+    try:
+        return moment.astimezone(UTC)  # its offset may lead out of the years that there are
+    except OverflowError:
+        raise _refusal() from None
 
 
 def position_uuid(part: str) -> UUID:
