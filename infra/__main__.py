@@ -73,7 +73,7 @@ security_groups = create_security_groups(name, vpc_id=network.vpc.id, site=site)
 repository = create_image_repository(name, force_destroy=keeping.force_destroy)
 api_logs = create_api_logs(name, retention_days=keeping.log_retention_days)
 database_logs = create_database_logs(name, retention_days=keeping.log_retention_days)
-alarms = create_alarm_topic(name, account=account, email=settings.alarms.alarm_email)
+alarms = create_alarm_topic(name, account=account, email=settings.alarms.alarm_email, own_key=settings.alarms.alarm_key)
 outbox_metrics = create_outbox_metrics(name, logs=api_logs)
 create_event_alarms(name, events=events, worker=worker.function, tickets=issuer.function, topic=alarms)
 

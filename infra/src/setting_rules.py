@@ -145,6 +145,7 @@ _PRODUCTION = (
         why="mails link to it",
     ),
     _Demand(key="alarmEmail", met=_is_set, allowed="an address", why="somebody must hear when bookings stop"),
+    _Demand(key="alarmKey", met=bool, allowed="true", why="what stops bookings is our business only"),
     _Demand(key="natGateways", met=_at_least(1), allowed="1 or 2", why="tasks must have no public address"),
     _Demand(key="apiMinTasks", met=_at_least(2), allowed="at least 2", why="a zone may fail"),
     _Demand(key="databaseMultiAz", met=bool, allowed="true", why="a zone may fail"),

@@ -141,6 +141,9 @@ class AlarmSettings(_Group):
     alarm_email: Annotated[Address | None, AbsentIfEmpty] = Field(
         default=None, description="Address that alarms are mailed to; empty: they show in CloudWatch only"
     )
+    alarm_key: bool = Field(
+        default=False, description="Encrypt alarms with a KMS key of our own, paid by the month; false: not encrypted"
+    )
     database_connections_alarm: Annotated[int, Field(ge=1)] = Field(
         default=60, description="Connections to the database that raise an alarm; db.t4g.micro takes about 80"
     )

@@ -173,6 +173,20 @@ def test_only_our_own_alarms_may_be_told_to_the_topic(both_on: "Recording") -> N
     }
 
 
+def test_alarms_are_encrypted_with_a_key_that_cloudwatch_may_use_or_not_at_all(
+    record: "Record", both_on: "Recording"
+) -> None:
+    assert "kmsMasterKeyId" not in both_on.one("aws:sns/topic:Topic", "alarms").inputs
+    assert not both_on.of("aws:kms/key:Key")
+    recording = record({"alarmKey": "true"})
+    assert recording.one("aws:sns/topic:Topic", "alarms").inputs["kmsMasterKeyId"].startswith("arn:aws:kms:")
+    managed, used = recording.policy("aws:kms/key:Key", "alarms")["Statement"]
+    assert managed["Principal"] == {"AWS": "arn:aws:iam::123456789012:root"}
+    assert used["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
+    assert used["Action"] == ["kms:Decrypt", "kms:GenerateDataKey*"]
+    assert used["Condition"]["StringEquals"] == {"aws:SourceAccount": "123456789012"}
+
+
 def test_whoever_the_stage_names_is_mailed_and_without_a_name_nobody_is(record: "Record", both_on: "Recording") -> None:
     mailed = record({"alarmEmail": "oncall@example.org"}).one(SUBSCRIPTION, "alarms").inputs
     assert mailed == {"topic": TOPIC, "protocol": "email", "endpoint": "oncall@example.org"}

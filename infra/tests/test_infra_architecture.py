@@ -26,6 +26,7 @@ EVERYTHING = {
     "certificateArn": "arn:aws:acm:us-east-1:123456789012:certificate/one",
     "allowedCidrs": '["0.0.0.0/0"]',
     "alarmEmail": "oncall@example.org",
+    "alarmKey": "true",
     "apiMaxTasks": "2",
     "hostedZoneId": "Z01234",
 }

@@ -28,6 +28,7 @@ def everything(record: "Record") -> "Recording":
             "certificateArn": "arn:aws:acm:us-east-1:123456789012:certificate/one",
             "allowedCidrs": '["0.0.0.0/0"]',
             "alarmEmail": "oncall@example.org",
+            "alarmKey": "true",
             "apiMaxTasks": "4",
             "hostedZoneId": "Z01234",
         }
@@ -191,6 +192,7 @@ CHANGED = {
     "forceDestroy": "true",
     "secretRecoveryDays": "0",
     "alarmEmail": "oncall@example.org",
+    "alarmKey": "true",
     "databaseConnectionsAlarm": "7",
     "databaseInstanceClass": "db.m7g.large",
     "databaseStorageGib": "200",

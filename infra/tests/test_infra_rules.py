@@ -37,6 +37,7 @@ ENDPOINT = "aws:ec2/vpcEndpoint:VpcEndpoint"
 FUNCTION = "aws:lambda/function:Function"
 GROUP = "aws:ec2/securityGroup:SecurityGroup"
 GROUP_RULE = "aws:ec2/securityGroupRule:SecurityGroupRule"
+KEY = "aws:kms/key:Key"
 LISTENER = "aws:lb/listener:Listener"
 LOGS = "aws:cloudwatch/logGroup:LogGroup"
 PARAMETERS = "aws:rds/parameterGroup:ParameterGroup"
@@ -102,6 +103,14 @@ def _lets_only_our_services_in(resource: "Recorded") -> bool:
         if set(statement["Principal"]) != {"Service"} or not conditions >= {"aws:SourceArn", "aws:SourceAccount"}:
             return False
     return True
+
+
+def _is_used_for_our_alarms_only(resource: "Recorded") -> bool:
+    account = {"AWS": "arn:aws:iam::123456789012:root"}  # which delegates to its own administrators, and may not miss
+    by_service = [statement for statement in _statements(resource) if statement["Principal"] != account]
+    return _lets_only_our_services_in(
+        dataclasses.replace(resource, inputs={"policy": json.dumps({"Statement": by_service})})
+    )
 
 
 def _has_no_star_action(resource: "Recorded") -> bool:
@@ -419,12 +428,35 @@ RULES = (
         broken={"policy": _policy(Principal="*")},
     ),
     Rule(
-        sentence="A topic is encrypted",
+        sentence="The topic of bookings is encrypted",
         standard="FSBP SNS.1",
         on=TOPIC,
         holds=lambda resource: bool(resource.inputs.get("kmsMasterKeyId")),
         broken={"kmsMasterKeyId": None},
         exempt=frozenset({"alarms"}),
+    ),
+    Rule(
+        sentence="The topic of alarms is encrypted, with a key that CloudWatch may use",
+        standard="FSBP SNS.1",
+        on=TOPIC,
+        holds=lambda resource: resource.inputs.get("kmsMasterKeyId") not in (None, "", "alias/aws/sns"),
+        broken={"kmsMasterKeyId": "alias/aws/sns"},
+        chosen=("alarmKey", _is_false),
+        exempt=frozenset({"booking-events"}),
+    ),
+    Rule(
+        sentence="A key rotates each year",
+        standard="FSBP KMS.4",
+        on=KEY,
+        holds=_is("enableKeyRotation", True),
+        broken={"enableKeyRotation": False},
+    ),
+    Rule(
+        sentence="A key is used by one service, for one source of our account",
+        standard="FSBP KMS.5",
+        on=KEY,
+        holds=_is_used_for_our_alarms_only,
+        broken={"policy": _policy(Principal="*")},
     ),
     Rule(
         sentence="A topic lets in one service, for one source of our account",

@@ -155,6 +155,7 @@ WEAKENED = {
     "certificateArn": ("", "not set", "a certificate"),
     "publicUrl": ("http://tickets.example.org", "'http://tickets.example.org'", "an https:// origin"),
     "alarmEmail": ("", "not set", "an address"),
+    "alarmKey": ("false", "false", "true"),
     "natGateways": ("0", "0", "1 or 2"),
     "apiMinTasks": ("1", "1", "at least 2"),
     "databaseMultiAz": ("false", "false", "true"),

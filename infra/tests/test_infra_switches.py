@@ -175,12 +175,14 @@ def test_the_local_platform_must_know_exactly_these_types(record: "Record", both
             "certificateArn": CERTIFICATE,
             "apiMaxTasks": "2",
             "hostedZoneId": "Z01234",
+            "alarmKey": "true",
         }
     )
     assert {type_.split(":", 1)[1] for type_ in everything.types()} == TYPES
     assert {type_.split(":", 1)[1] for type_ in both_on.types()} == TYPES - {
         "appautoscaling/policy:Policy",
         "appautoscaling/target:Target",
+        "kms/key:Key",
         "route53/record:Record",
         "ec2/eip:Eip",
         "ec2/natGateway:NatGateway",
@@ -217,6 +219,7 @@ TYPES = {
     "elasticache/subnetGroup:SubnetGroup",
     "iam/role:Role",
     "iam/rolePolicy:RolePolicy",
+    "kms/key:Key",
     "lambda/eventSourceMapping:EventSourceMapping",
     "lambda/function:Function",
     "lb/listener:Listener",

@@ -1,5 +1,6 @@
-"""What watches and what scales: metric filters, alarms, scaling targets, and the look-ups for a service that runs."""
+"""What watches and what scales: metric filters, alarms, their key, scaling targets, look-ups for a running service."""
 
+import json
 import secrets
 from typing import Any
 
@@ -12,6 +13,7 @@ from tests.fixtures.handled_stage import HandledStage
 pytestmark = pytest.mark.integration
 
 LOG_GROUP, FILTER = "cloudwatch/logGroup:LogGroup", "cloudwatch/logMetricFilter:LogMetricFilter"
+KEY = "kms/key:Key"
 ALARM = "cloudwatch/metricAlarm:MetricAlarm"
 TARGET, POLICY = "appautoscaling/target:Target", "appautoscaling/policy:Policy"
 
@@ -134,3 +136,24 @@ def test_a_look_up_of_no_service_says_what_the_provider_says(stage: HandledStage
     ):
         with pytest.raises(InvokeError, match="no matching ECS Service found"):
             look_up(stage.platform, "aws:ecs/getService:getService", arguments)
+
+
+def test_a_key_rotates_keeps_its_policy_and_waits_for_its_end(stage: HandledStage, name: str) -> None:
+    policy = json.dumps(
+        {
+            "Version": "2012-10-17",
+            "Statement": [{"Sid": name, "Effect": "Allow", "Principal": "*", "Action": "kms:*", "Resource": "*"}],
+        }
+    )
+    key = stage.create(KEY, "k", description=name, enableKeyRotation=True, policy=policy, deletionWindowInDays=7.0)
+    kms = stage.aws("kms")
+
+    assert kms.get_key_rotation_status(KeyId=key["keyId"])["KeyRotationEnabled"] is True
+    assert name in kms.get_key_policy(KeyId=key["arn"], PolicyName="default")["Policy"]
+    stage.update(KEY, "k", description="other", enableKeyRotation=False, policy=policy)
+    assert kms.describe_key(KeyId=key["keyId"])["KeyMetadata"]["Description"] == "other"
+    assert kms.get_key_rotation_status(KeyId=key["keyId"])["KeyRotationEnabled"] is False
+    assert stage.read(KEY, "k") is not None
+
+    stage.delete(KEY, "k")
+    assert kms.describe_key(KeyId=key["keyId"])["KeyMetadata"]["KeyState"] == "PendingDeletion"
