@@ -84,7 +84,8 @@ class Provider:
         if found is None:
             self._store.remove(key)
             return None
-        return self._store.put(replace(stored, id=found.id, outputs=found.outputs))
+        # What AWS does not tell (a port of this machine, say) is as it was when the resource was made.
+        return self._store.put(replace(stored, id=found.id, outputs={**stored.outputs, **found.outputs}))
 
     def update(self, declared: Declared) -> StoredResource:
         """Change a resource in place to what is declared."""

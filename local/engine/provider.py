@@ -165,7 +165,7 @@ class EngineProvider(provider_pb2_grpc.ResourceProviderServicer):
             return pb.ReadResponse(
                 id=live.id,
                 properties=struct_of(as_it_came(live.outputs, inputs)),
-                inputs=struct_of(with_drift(inputs, live.outputs)),
+                inputs=struct_of(with_drift(inputs, known=outputs or stored.outputs, live=live.outputs)),
             )
 
     def Invoke(self, request: Any, context: Any) -> Any:

@@ -184,7 +184,7 @@ class Rehearsal:
             snapshots = aws("rds").describe_db_snapshots()["DBSnapshots"]
         finally:
             aws.close()
-        left = self._stage.resources() + [f"snapshot {found['DBSnapshotIdentifier']}" for found in snapshots]
+        left = self._stage.remaining() + [f"snapshot {found['DBSnapshotIdentifier']}" for found in snapshots]
         return [f"{thing} is still there" for thing in left]
 
 

@@ -148,6 +148,12 @@ class EngineStage:
         """What exists on the platform, ``type name`` each."""
         return [f"{found['type']} {found['name']}" for found in self.control.get("/resources")]
 
+    def remaining(self) -> list[str]:
+        """What exists when each is looked at anew: some go with others (a balancer takes its listeners along)."""
+        listed = self.control.get("/resources")
+        bodies = [{"type": found["type"], "name": found["name"]} for found in listed]
+        return [f"{body['type']} {body['name']}" for body in bodies if self.control.post("/resources/read", body)]
+
 
 @contextmanager
 def engine_stage(

@@ -104,14 +104,15 @@ def as_it_came(outputs: Properties, inputs: Properties) -> dict[str, Any]:
     return marked
 
 
-def with_drift(inputs: Properties, live: Properties) -> dict[str, Any]:
+def with_drift(inputs: Properties, *, known: Properties, live: Properties) -> dict[str, Any]:
     """The inputs that would make a resource as it is now: what somebody changed behind the engine's back is in them.
 
-    Files are left out: what is live is known by its bytes, not by a path.
+    That is what differs between its ``known`` outputs and the ``live`` ones; a port, say, that this machine gave out in
+    place of the declared one was known before. Files are left out: what is live is known by its bytes, not by a path.
     """
     drifted = dict(inputs)
     for key, value in inputs.items():
-        if key in live and not _has_file(value) and plain(value) != live[key]:
+        if key in known and key in live and not _has_file(value) and plain(known[key]) != plain(live[key]):
             drifted[key] = secret(live[key]) if _has_secret(value) else live[key]
     return drifted
 

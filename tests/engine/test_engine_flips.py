@@ -69,6 +69,28 @@ def test_a_second_up_changes_nothing(deployed: DeployedStage) -> None:
     assert "nothing to change" in run.output
 
 
+def test_a_refresh_finds_no_change_where_nobody_made_one_and_the_change_where_somebody_did(
+    deployed: DeployedStage,
+) -> None:
+    def outputs() -> dict[str, object]:
+        return {
+            f"{found['type']} {found['name']}": found["outputs"] for found in deployed.stage.control.get("/resources")
+        }
+
+    before = outputs()
+    assert deployed.stage.pulumi.refresh() == 0
+    assert outputs() == before
+    assert deployed.stage.plan().steps == ()
+
+    database = {"DBInstanceIdentifier": "minitickets-dev-db", "ApplyImmediately": True}
+    deployed.ask(lambda aws: aws("rds").modify_db_instance(**database, DeletionProtection=True))
+    assert deployed.stage.pulumi.refresh() == 0
+    [step] = deployed.stage.plan().steps
+    assert (step.operation, step.name, step.changed) == ("update", "db", ("deletionProtection",))
+    run = deployed.deploy("up")
+    assert run.changes.updated == ("rds.Instance db",)
+
+
 def test_default_tags_are_on_what_takes_tags(deployed: DeployedStage) -> None:
     wanted = {"Project": "minitickets", "Stage": "dev", "ManagedBy": "pulumi"}
     url = deployed.stage.pulumi.outputs()["jobsQueueUrl"]

@@ -27,7 +27,7 @@ def test_a_killed_first_up_is_finished_and_destroy_leaves_nothing(tmp_path: Path
         assert deployed.snapshots()
         deployed.deploy("wake")
         deployed.deploy("destroy")
-        assert stage.resources() == []
+        assert stage.remaining() == []
         assert _left(stage.endpoint) == []
         assert not (stage.pulumi.state() or {}).get("resources")
 
