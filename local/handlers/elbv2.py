@@ -240,15 +240,28 @@ class TargetGroup(Handler):
 
 
 class Listener(Handler):
-    """What a load balancer does with a connection. The targets of its group answer from then on."""
+    """What a load balancer does with a connection. The targets of its group answer from then on.
+
+    One that is made again with the same settings is the same one, as AWS documents; with others its port is refused.
+    """
 
     resource_type = "aws:lb/listener:Listener"
     replaced_by = frozenset({"loadBalancerArn"})
 
     def create(self, name: str, inputs: Inputs) -> Made:
-        arn: str = self.platform.aws("elbv2").create_listener(
-            LoadBalancerArn=inputs["loadBalancerArn"], **_tags(inputs), **_listener(inputs)
-        )["Listeners"][0]["ListenerArn"]
+        client = self.platform.aws("elbv2")
+        request = _listener(inputs)
+        for entry in client.describe_listeners(LoadBalancerArn=inputs["loadBalancerArn"])["Listeners"]:
+            if entry["Port"] != request.get("Port"):
+                continue
+            actions = json.dumps(entry["DefaultActions"])
+            forwards_alike = all(arn in actions for arn in _target_groups(inputs["defaultActions"]))
+            if entry.get("Protocol") != request.get("Protocol") or not forwards_alike:
+                raise HandlerError("DuplicateListener: A listener already exists on this port for this load balancer")
+            return Made(entry["ListenerArn"], _rule_outputs(entry["ListenerArn"], inputs))
+        arn: str = client.create_listener(LoadBalancerArn=inputs["loadBalancerArn"], **_tags(inputs), **request)[
+            "Listeners"
+        ][0]["ListenerArn"]
         self._connect(inputs)
         return Made(arn, _rule_outputs(arn, inputs))
 

@@ -49,7 +49,7 @@ class Function(Handler):
             return None
         live = answer["Configuration"]
         outputs = self._outputs(live["FunctionArn"], b"", inputs)
-        return Made(function, {**outputs, "codeSha256": live["CodeSha256"]})
+        return Made(function, {**outputs, "codeSha256": live["CodeSha256"], "sourceCodeSize": live["CodeSize"]})
 
     def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
         self._require_permissions(id, new)

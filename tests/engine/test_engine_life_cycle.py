@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from local.emulator import Clients
-from tests.fixtures.deployed_stage import DATABASE, DeployedStage, new_stage
+from tests.fixtures.deployed_stage import DATABASE, SERVICE, DeployedStage, new_stage
 
 pytestmark = pytest.mark.engine
 
@@ -14,18 +14,17 @@ def test_a_killed_first_up_is_finished_and_destroy_leaves_nothing(tmp_path: Path
     with new_stage(tmp_path, cli) as stage:
         deployed = DeployedStage(stage=stage)
         stage.pulumi.make_stack()
-        deployed.kill_up(when=deployed.makes_a_database)
+        deployed.kill_up(when=lambda: deployed.makes(SERVICE))
         assert (stage.pulumi.state() or {})["pending_operations"]
 
         run = deployed.deploy("up")
         assert "was cut off while" in run.output
         assert "cancel: its process is gone, its lock is taken away" in run.output
-        assert stage.resources().count(DATABASE) == 1
+        assert stage.resources().count(DATABASE) == stage.resources().count(SERVICE) == 1
         assert stage.plan().steps == ()
 
         deployed.deploy("sleep")
         assert deployed.snapshots()
-        deployed.deploy("wake")
         deployed.deploy("destroy")
         assert stage.remaining() == []
         assert _left(stage.endpoint) == []

@@ -16,7 +16,7 @@ def _has_written_its_life_down(stage: DeployedStage, ended_in: str) -> bool:
 
 
 def _makes_its_database(stage: DeployedStage, ended_in: str) -> bool:
-    return stage.makes_a_database()
+    return stage.makes(DATABASE)
 
 
 @pytest.mark.parametrize("moment", [_has_written_its_life_down, _makes_its_database])
@@ -26,7 +26,7 @@ def test_a_birth_that_was_killed_is_finished_from_the_same_snapshot(
     held, stored = awake.held(), awake.stored()
     awake.deploy("sleep")
     ended_in = awake.life()["final"]
-    awake.set_switches(compute=True, data=True)
+    awake.set_switches(compute=False, data=True)
     awake.kill_up(when=lambda: moment(awake, ended_in))
     begun = awake.life()
     assert begun["bornFrom"] == ended_in
@@ -35,6 +35,7 @@ def test_a_birth_that_was_killed_is_finished_from_the_same_snapshot(
 
     assert "was cut off" in run.output
     assert awake.life() == begun, "the life that was written down is the one that is lived"
+    awake.deploy("compute-on")
     assert lost(held, awake.held()) == []
     assert lost(stored, awake.stored()) == []
     assert awake.stage.resources().count(DATABASE) == 1
@@ -46,6 +47,7 @@ def test_an_end_that_was_killed_is_finished_and_keeps_everything(awake: Deployed
     ends_in = awake.life()["final"]
     awake.set_switches(compute=False, data=False)
     awake.kill_up(when=lambda: "aws:ecs/service:Service api" not in awake.stage.resources())
+    assert DATABASE in awake.stage.resources(), "killed before the database's end"
 
     awake.deploy("up")
 
