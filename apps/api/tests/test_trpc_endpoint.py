@@ -264,6 +264,8 @@ def test_an_unknown_procedure_is_not_found(parrot: Parrot, url: str) -> None:
         "batch=1&input=%7B%221%22%3A%7B%7D%7D",
         "batch=1&input=%7B%22a%22%3A%7B%7D%7D",
         "&".join(["a=1"] * 50),
+        "input=%7B%7D&input=%7B%7D",
+        "batch=1&batch=0",
     ],
 )
 def test_a_malformed_query_string_is_refused(parrot: Parrot, query: str) -> None:

@@ -46,6 +46,8 @@ def test_what_is_not_json_is_a_parse_error(document: bytes) -> None:
         pytest.param(b'{"\\u0000": 1}', id="an escaped NUL in a key"),
         pytest.param(b'[{"a": ["\\ud800"]}]', id="a lone high surrogate, nested"),
         pytest.param(b'"\\udc00"', id="a lone low surrogate"),
+        pytest.param(b'[{"a": 1, "b": 2, "a": 1}]', id="a field twice"),
+        pytest.param(b'{"a": 1, "\\u0061": 2}', id="a field twice, once in disguise"),
         pytest.param(b"1e999", id="too large a float"),
         pytest.param(b"9223372036854775808", id="one more than 64 bits hold"),
         pytest.param(b"-9223372036854775809", id="one less than 64 bits hold"),

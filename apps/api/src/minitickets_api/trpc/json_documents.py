@@ -17,14 +17,19 @@ def parse(document: bytes) -> object:
     """The value in ``document`` (UTF-8).
 
     Raises Refusal: PARSE_ERROR for what is not JSON (NaN and Infinity are not) or is nested more than MAX_DEPTH
-    deep; BAD_REQUEST for numbers out of range, NUL characters and lone surrogates, which PostgreSQL cannot keep.
+    deep; BAD_REQUEST for a field that comes twice, for numbers out of range, and for NUL characters and lone
+    surrogates, which PostgreSQL cannot keep.
     """
     # Counting first keeps the slower scan away from every ordinary document.
     if document.count(b"[") + document.count(b"{") > MAX_DEPTH:
         _refuse_deep(document)
     try:
         value = json.loads(
-            document.decode("utf-8"), parse_constant=_refuse_constant, parse_float=_finite, parse_int=_integer
+            document.decode("utf-8"),
+            object_pairs_hook=_object,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+            parse_int=_integer,
         )
     except UnicodeDecodeError:
         raise Refusal(Code.PARSE_ERROR, "The input is not UTF-8.") from None
@@ -50,6 +55,14 @@ def _refuse_deep(document: bytes) -> None:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise Refusal(Code.PARSE_ERROR, f"The input is not JSON: {name} is no JSON number.")
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        # Which of the two counts is each reader's own opinion, so what looked at it before us may have seen another.
+        raise Refusal(Code.BAD_REQUEST, "The input holds an object that names a field twice.")
+    return value
 
 
 def _finite(digits: str) -> float:

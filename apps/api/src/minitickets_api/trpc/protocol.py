@@ -39,17 +39,18 @@ def read_request(path: str, query_string: bytes) -> Request:
     if len(query_string) > MAX_QUERY_BYTES:
         raise Refusal(Code.PAYLOAD_TOO_LARGE, f"The query string is larger than {MAX_QUERY_BYTES} bytes.")
     try:
-        parameters = dict(
-            parse_qsl(query_string.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=10)
-        )
+        given = parse_qsl(query_string.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=10)
     except ValueError:
         raise Refusal(Code.BAD_REQUEST, "The query string is malformed.") from None
+    parameters = dict(given)
+    if len(parameters) != len(given):
+        raise Refusal(Code.BAD_REQUEST, "The query string names a parameter twice.")
     is_batch = parameters.get("batch") == "1"
     names = tuple(path.split(",")) if is_batch else (path,)
     if len(names) > MAX_BATCH:
         raise Refusal(Code.BAD_REQUEST, f"A batch holds at most {MAX_BATCH} calls.")
-    given = parameters.get("input")
-    return Request(names=names, is_batch=is_batch, query_input=None if given is None else given.encode())
+    text = parameters.get("input")
+    return Request(names=names, is_batch=is_batch, query_input=None if text is None else text.encode())
 
 
 def read_inputs(request: Request, document: bytes | None) -> Sequence[object]:
