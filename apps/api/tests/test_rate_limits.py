@@ -204,10 +204,27 @@ def test_a_crowd_reads_the_list_of_events_once(cache: CacheServer, nobody: Cache
 
         events = EventCache(cache=cache)
         await cache.forget("events:1:77")
-        return await asyncio.gather(*(events.first_page(limit=77, load=load) for _ in range(50)))
+        return await asyncio.gather(*(events.first_page(limit=77, load=load, read=bytes) for _ in range(50)))
 
     assert with_cache(cache if is_up else nobody, work) == [b"page"] * 50
     assert loads == 1
+
+
+def test_a_page_that_another_version_left_in_the_cache_is_read_anew(cache: CacheServer) -> None:
+    def read(page: bytes) -> str:
+        if page != b"ours":
+            raise ValueError("no page of this version")
+        return page.decode()
+
+    async def work(cache: Cache) -> list[str]:
+        async def load() -> bytes:
+            return b"ours"
+
+        events = EventCache(cache=cache)
+        await cache.put("events:1:76", b"theirs", milliseconds=60_000)
+        return [await events.first_page(limit=76, load=load, read=read) for _ in range(2)]
+
+    assert with_cache(cache, work) == ["ours", "ours"]
 
 
 def test_a_visitor_who_leaves_does_not_take_the_list_from_the_others(nobody: CacheServer) -> None:
@@ -220,9 +237,9 @@ def test_a_visitor_who_leaves_does_not_take_the_list_from_the_others(nobody: Cac
             return b"page"
 
         events = EventCache(cache=cache)
-        leaving = asyncio.create_task(events.first_page(limit=50, load=load))
+        leaving = asyncio.create_task(events.first_page(limit=50, load=load, read=bytes))
         await reading.wait()
-        staying = asyncio.create_task(events.first_page(limit=50, load=load))
+        staying = asyncio.create_task(events.first_page(limit=50, load=load, read=bytes))
         await asyncio.sleep(0)
         leaving.cancel()
         return await staying

@@ -68,7 +68,7 @@ async def list_events(call: Call, wanted: ListEvents) -> EventList:
     async def load() -> bytes:
         return (await _page(call, wanted)).model_dump_json(by_alias=True).encode()
 
-    return EventList.model_validate_json(await call.services.event_cache.first_page(limit=wanted.limit, load=load))
+    return await call.services.event_cache.first_page(limit=wanted.limit, load=load, read=EventList.model_validate_json)
 
 
 async def by_id(call: Call, wanted: EventId) -> EventWithSeats:
@@ -91,7 +91,7 @@ async def _page(call: Call, wanted: ListEvents) -> EventList:
 async def _show(call: Call, summaries: "list[EventSummary] | tuple[EventSummary, ...]") -> list[Event]:
     keys = {summary.poster_key for summary in summaries if summary.poster_key is not None}
     assets = call.services.assets
-    urls = await call.services.aws.run(lambda: {key: assets.sign_get(key) for key in keys}) if keys else {}
+    urls = await call.services.aws.sign(lambda: {key: assets.sign_get(key) for key in keys}) if keys else {}
     return [
         Event(
             event_id=summary.event_id,

@@ -2,8 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import TypeVar
 
 from minitickets_api.services.cache import Cache
+
+T = TypeVar("T")
 
 FRESH_MILLISECONDS = 2000
 
@@ -15,19 +19,24 @@ class EventCache:
         self._cache = cache
         self._loading: dict[int, asyncio.Task[bytes]] = {}
 
-    async def first_page(self, *, limit: int, load: Callable[[], Awaitable[bytes]]) -> bytes:
-        """The first page of ``limit`` events as ``load`` returned it at most 2 s ago."""
+    async def first_page(self, *, limit: int, load: Callable[[], Awaitable[bytes]], read: Callable[[bytes], T]) -> T:
+        """The first page of ``limit`` events as ``load`` returned it at most 2 s ago.
+
+        ``read`` raises ValueError for one that it does not understand: during a deployment another version of this
+        program fills the cache too.
+        """
         key = f"events:1:{limit}"
         cached = await self._cache.get(key)
         if cached is not None:
-            return cached
+            with suppress(ValueError):
+                return read(cached)
         loading = self._loading.get(limit)
         if loading is None:
             loading = asyncio.create_task(self._load(key, load))
             self._loading[limit] = loading
             loading.add_done_callback(lambda _: self._loading.pop(limit, None))
         # A visitor who leaves does not take the page from those who wait for it too.
-        return await asyncio.shield(loading)
+        return read(await asyncio.shield(loading))
 
     async def _load(self, key: str, load: Callable[[], Awaitable[bytes]]) -> bytes:
         page = await load()

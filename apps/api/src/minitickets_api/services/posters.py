@@ -59,7 +59,7 @@ class Posters:
                 remembered = {"uploadId": str(uuid4())}
                 await memory.keep(database, remembered)
         upload_id = str(remembered["uploadId"])
-        form = await self._aws.run(
+        form = await self._aws.sign(
             lambda: self._assets.sign_upload(_upload_key(event_id, upload_id), content_type=content_type)
         )
         return RequestedUpload(upload_id=upload_id, form=form)
@@ -92,7 +92,7 @@ class Posters:
                     remembered = {"posterKey": key}
                     await memory.keep(database, remembered)
         poster_key = str(remembered["posterKey"])
-        return Poster(event_id=event_id, url=await self._aws.run(lambda: self._assets.sign_get(poster_key)))
+        return Poster(event_id=event_id, url=await self._aws.sign(lambda: self._assets.sign_get(poster_key)))
 
     async def _keep_checked(self, event_id: str, upload_id: str) -> str:
         def copy() -> str:
