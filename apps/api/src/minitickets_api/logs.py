@@ -25,7 +25,8 @@ class JsonFormatter(logging.Formatter):
             "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
             "logger": record.name,
-            "message": record.getMessage(),
+            # Its first line: in asyncio's second ones stands what an exception says.
+            "message": record.getMessage().partition("\n")[0],
         }
         if request := correlation.current.get():
             line["correlation_id"] = request  # the name that the functions' logger gives it
