@@ -1,7 +1,7 @@
 """Who is who: accounts and sessions."""
 
 from minitickets_api.procedures.call import Call
-from minitickets_api.procedures.fields import Email, Name, NewPassword
+from minitickets_api.procedures.fields import Email, Name, NewPassword, TriedPassword
 from minitickets_api.refusals import Code, Refusal
 from minitickets_api.services import rate_limits
 from minitickets_api.services.accounts import User
@@ -20,7 +20,7 @@ class Credentials(Input):
     """A wrong password and an unknown address are answered alike, so any text of 1 to 128 characters may be tried."""
 
     email: Email
-    password: NewPassword
+    password: TriedPassword
 
 
 class Person(Output):

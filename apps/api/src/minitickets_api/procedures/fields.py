@@ -38,6 +38,7 @@ Seats = Annotated[
 Email = Annotated[str, AfterValidator(normalise_email), Field(json_schema_extra={"maxLength": MAX_EMAIL_CHARACTERS})]
 Name = Annotated[str, AfterValidator(normalise_name), Field(json_schema_extra={"maxLength": MAX_NAME_CHARACTERS})]
 NewPassword = Annotated[str, Field(min_length=MIN_CHARACTERS, max_length=MAX_CHARACTERS)]
+TriedPassword = Annotated[str, Field(min_length=1, max_length=MAX_CHARACTERS)]
 IdempotencyKey = Annotated[
     str,
     Field(pattern=r"^[\x21-\x7e]{1,128}$", description="Made by the client, new for each new wish; a UUID is good."),

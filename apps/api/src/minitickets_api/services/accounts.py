@@ -1,6 +1,8 @@
 """People's accounts."""
 
 import re
+import stringprep
+import unicodedata
 from dataclasses import dataclass
 from uuid import uuid4
 
@@ -12,6 +14,8 @@ from minitickets_contracts import fields
 
 MAX_EMAIL_CHARACTERS = 254  # RFC 5321's path less its brackets
 MAX_NAME_CHARACTERS = 200  # what a message may carry (contracts)
+# In a mail they would turn round the words that follow the name.
+_WRITING_DIRECTION = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _LOCAL_PART = re.compile(r"[^\s@<>()\[\]\\,;:\"]{1,64}")
 
 
@@ -34,14 +38,16 @@ class Account:
 
 
 def normalise_email(text: str) -> str:
-    """The one spelling under which an address is kept: trimmed, lower case.
+    """The one spelling under which an address is kept: trimmed, lower case, its domain in ordinary letters and dots.
 
     Raises ValueError for what is no address, or could not be carried by a message.
     """
-    email = text.strip().lower()
+    local, _, domain = text.strip().lower().rpartition("@")
+    # Wide letters and ideographic full stops lead to the same mailbox, so they must not make a second account.
+    domain = unicodedata.normalize("NFKC", domain).replace("\u3002", ".")
+    email = f"{local}@{domain}"
     try:
         fields.text("email", email, longest=MAX_EMAIL_CHARACTERS)
-        local, _, domain = email.rpartition("@")
         # The codec refuses empty and overlong labels; it is what the domain will be written in on the wire.
         encoded = domain.encode("idna")
     except (fields.ContractError, UnicodeError):
@@ -49,6 +55,9 @@ def normalise_email(text: str) -> str:
     labels = encoded.split(b".")
     if (
         not _LOCAL_PART.fullmatch(local)
+        # What nobody sees, and the codec leaves out, would make it look like another account's.
+        or not email.isprintable()
+        or any(map(stringprep.in_table_b1, email))
         or local.startswith(".")
         or local.endswith(".")
         or ".." in local
@@ -60,12 +69,17 @@ def normalise_email(text: str) -> str:
 
 
 def normalise_name(text: str) -> str:
-    """A person's name, trimmed. Raises ValueError for one that a message could not carry."""
+    """A person's name, trimmed. Raises ValueError for one that a message could not carry, or that nobody could read."""
     name = text.strip()
     try:
-        return fields.text("name", name, longest=MAX_NAME_CHARACTERS)
+        fields.text("name", name, longest=MAX_NAME_CHARACTERS)
     except fields.ContractError as error:
         raise ValueError(error.problem) from None
+    if not any(character.isprintable() and not character.isspace() for character in name):
+        raise ValueError("must not be blank")
+    if _WRITING_DIRECTION.search(name):
+        raise ValueError("must not contain characters that change the direction of writing")
+    return name
 
 
 class Accounts:
