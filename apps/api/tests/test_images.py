@@ -79,6 +79,14 @@ def test_an_image_with_something_behind_or_before_it_is_refused(name: str, extra
             images.check(polyglot, content_type=content_type)
 
 
+@pytest.mark.parametrize("picture", [LOSSY, LOSSLESS])
+def test_a_webp_with_something_behind_its_picture_is_refused_even_where_the_size_includes_it(picture: bytes) -> None:
+    hidden = webp(picture[12:] + webp_chunk(b"HIDE", b"<script>alert(1)</script>"))
+
+    with pytest.raises(NotAnImage, match="exactly one"):
+        images.check(hidden, content_type="image/webp")
+
+
 @pytest.mark.parametrize("name", WHOLE)
 def test_an_image_of_another_type_than_it_claims_is_refused(name: str) -> None:
     data, content_type = WHOLE[name]

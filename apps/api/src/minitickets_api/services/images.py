@@ -92,6 +92,11 @@ def _measure_webp(data: bytes) -> tuple[int, int]:
     riff, size, form, name = struct.unpack_from("<4sI4s4s", data)
     if riff != b"RIFF" or form != b"WEBP" or size + 8 != len(data):
         raise NotAnImage("is not exactly one WebP")
+    if name in (b"VP8 ", b"VP8L"):
+        # The only chunk: what stood behind it would be anything but a picture.
+        (length,) = struct.unpack_from("<I", data, 16)
+        if 20 + length + length % 2 != len(data):
+            raise NotAnImage("is not exactly one WebP")
     if name == b"VP8 ":
         if data[23:26] != b"\x9d\x01\x2a":
             raise NotAnImage("is a damaged WebP")
