@@ -50,6 +50,7 @@ class Recorded:
     depends_on: frozenset[str]  # names of resources, "type name"
     ignore_changes: tuple[str, ...]
     protect: bool
+    goes_first: bool  # deleted before its successor is made
 
     @property
     def key(self) -> str:
@@ -175,6 +176,7 @@ class _Recorder(mocks.Mocks):
             depends_on=frozenset(_key_of(urn) for urn in request.dependencies),
             ignore_changes=tuple(request.ignoreChanges),
             protect=bool(request.protect),
+            goes_first=bool(request.deleteBeforeReplace),
         )
         assert recorded.key not in self.resources, f"{recorded.key} is declared twice"
         self.resources[recorded.key] = recorded

@@ -173,8 +173,8 @@ def test_without_a_certificate_the_api_answers_over_http(both_on: "Recording") -
 
 def test_with_a_certificate_http_only_redirects_and_tls_is_1_3(record: "Record") -> None:
     recording = record({"certificateArn": CERTIFICATE})
-    assert recording.of(LISTENER).keys() == {"https", "redirect"}
-    https, redirect = recording.one(LISTENER, "https").inputs, recording.one(LISTENER, "redirect").inputs
+    assert recording.of(LISTENER).keys() == {"https", "http"}
+    https, redirect = recording.one(LISTENER, "https").inputs, recording.one(LISTENER, "http").inputs
     assert (https["port"], https["protocol"], https["certificateArn"]) == (443, "HTTPS", CERTIFICATE)
     assert "TLS13" in https["sslPolicy"]
     assert redirect["port"] == 80
@@ -334,3 +334,13 @@ def test_the_functions_find_their_handlers() -> None:
         assert spec is not None
         assert spec.origin is not None
         assert f"def {function}(" in Path(spec.origin).read_text()
+
+
+def test_a_certificate_that_comes_later_meets_no_other_listener_on_its_port(
+    record: "Record", both_on: "Recording"
+) -> None:
+    with_tls = record({"certificateArn": CERTIFICATE})
+    for recording in (both_on, with_tls):
+        ports = {listener.inputs["port"]: name for name, listener in recording.of(LISTENER).items()}
+        assert ports[80] == "http"
+    assert f"{LISTENER} https" in with_tls.one(RULE, "procedures").depends_on

@@ -238,3 +238,20 @@ def test_what_would_replace_a_living_database_is_a_constant_or_ignored(
         "storageEncrypted": True,
         "username": "minitickets",
     }
+
+
+@pytest.mark.parametrize(
+    ("type_", "names"),
+    [
+        ("aws:ec2/securityGroupRule:SecurityGroupRule", None),
+        ("aws:cloudwatch/logMetricFilter:LogMetricFilter", None),
+        ("aws:ec2/route:Route", {"private-0", "private-1"}),
+    ],
+)
+def test_what_aws_holds_only_once_goes_before_its_successor_comes(
+    everything: "Recording", type_: str, names: set[str] | None
+) -> None:
+    resources = everything.of(type_)
+    assert resources
+    for name in names or resources.keys():
+        assert resources[name].goes_first, name

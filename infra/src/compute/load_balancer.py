@@ -24,6 +24,11 @@ IDLE_TIMEOUT_SECONDS = 60
 DEREGISTRATION_DELAY_SECONDS = 30
 TLS_POLICY = "ELBSecurityPolicy-TLS13-1-2-2021-06"  # TLS 1.3, and 1.2 with forward secrecy
 
+_TO_HTTPS: aws.lb.ListenerDefaultActionArgsDict = {
+    "type": "redirect",
+    "redirect": {"protocol": "HTTPS", "port": str(HTTPS_PORT), "status_code": "HTTP_301"},
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class LoadBalancer:
@@ -53,7 +58,7 @@ def create_load_balancer(
         idle_timeout=IDLE_TIMEOUT_SECONDS,
         drop_invalid_header_fields=True,
         desync_mitigation_mode="defensive",  # requests that a server could read as two are refused
-        # A flip of compute deletes it, and it holds nothing: its name is public, its links use the setting publicUrl.
+        # A flip of compute deletes it; it holds nothing that the program could not make again.
         enable_deletion_protection=False,
     )
     target_group = aws.lb.TargetGroup(
@@ -72,15 +77,24 @@ def create_load_balancer(
             "unhealthy_threshold": 3,
         },
     )
+    to_tasks: aws.lb.ListenerDefaultActionArgsDict = {"type": "forward", "target_group_arn": target_group.arn}
+    # One listener on port 80 whatever the stage has: a second one, when a certificate comes, would be refused.
+    listener = aws.lb.Listener(
+        "http",
+        load_balancer_arn=balancer.arn,
+        port=HTTP_PORT,
+        protocol="HTTP",
+        default_actions=[_TO_HTTPS if certificate_arn else to_tasks],
+    )
     if certificate_arn:
-        listener = _create_tls_listener(balancer, target_group=target_group, certificate_arn=certificate_arn)
-    else:
         listener = aws.lb.Listener(
-            "http",
+            "https",
             load_balancer_arn=balancer.arn,
-            port=HTTP_PORT,
-            protocol="HTTP",
-            default_actions=[{"type": "forward", "target_group_arn": target_group.arn}],
+            port=HTTPS_PORT,
+            protocol="HTTPS",
+            ssl_policy=TLS_POLICY,
+            certificate_arn=certificate_arn,
+            default_actions=[to_tasks],
         )
     scheme = "https" if certificate_arn else "http"
     return LoadBalancer(
@@ -100,30 +114,4 @@ def _send_procedures(listener: aws.lb.Listener, *, target_group: aws.lb.TargetGr
         priority=10,
         conditions=[{"path_pattern": {"values": ["/trpc/*"]}}],
         actions=[{"type": "forward", "target_group_arn": target_group.arn}],
-    )
-
-
-def _create_tls_listener(
-    balancer: aws.lb.LoadBalancer, *, target_group: aws.lb.TargetGroup, certificate_arn: str
-) -> aws.lb.Listener:
-    aws.lb.Listener(
-        "redirect",
-        load_balancer_arn=balancer.arn,
-        port=HTTP_PORT,
-        protocol="HTTP",
-        default_actions=[
-            {
-                "type": "redirect",
-                "redirect": {"protocol": "HTTPS", "port": str(HTTPS_PORT), "status_code": "HTTP_301"},
-            }
-        ],
-    )
-    return aws.lb.Listener(
-        "https",
-        load_balancer_arn=balancer.arn,
-        port=HTTPS_PORT,
-        protocol="HTTPS",
-        ssl_policy=TLS_POLICY,
-        certificate_arn=certificate_arn,
-        default_actions=[{"type": "forward", "target_group_arn": target_group.arn}],
     )

@@ -11,6 +11,10 @@ import pulumi_aws as aws
 from src.ports import API_PORT, HTTP_PORT, HTTPS_PORT, POSTGRES_PORT, REDIS_PORT
 from src.settings import SiteSettings
 
+# A group holds no rule twice: a successor that shares a network or a peer with the rule before it would be refused.
+# Connections that are open stay open in between.
+_GOES_FIRST = pulumi.ResourceOptions(delete_before_replace=True)
+
 
 @dataclass(frozen=True, kw_only=True)
 class SecurityGroups:
@@ -44,6 +48,7 @@ def create_security_groups(name: str, *, vpc_id: pulumi.Input[str], site: SiteSe
                 to_port=port,
                 cidr_blocks=list(site.allowed_cidrs),
                 description=f"{scheme} from those whom the stage allows",
+                opts=_GOES_FIRST,
             )
     _connect("load-balancer-to-api", source=groups.load_balancer, target=groups.api, port=API_PORT)
     _connect("api-to-postgres", source=groups.api, target=groups.data, port=POSTGRES_PORT)
@@ -57,6 +62,7 @@ def create_security_groups(name: str, *, vpc_id: pulumi.Input[str], site: SiteSe
         to_port=HTTPS_PORT,
         cidr_blocks=["0.0.0.0/0"],
         description="AWS services answer on public addresses",
+        opts=_GOES_FIRST,
     )
     return groups
 
@@ -75,6 +81,7 @@ def _connect(thing: str, *, source: aws.ec2.SecurityGroup, target: aws.ec2.Secur
         protocol="tcp",
         from_port=port,
         to_port=port,
+        opts=_GOES_FIRST,
     )
     aws.ec2.SecurityGroupRule(
         f"{thing}-in",
@@ -84,4 +91,5 @@ def _connect(thing: str, *, source: aws.ec2.SecurityGroup, target: aws.ec2.Secur
         protocol="tcp",
         from_port=port,
         to_port=port,
+        opts=_GOES_FIRST,
     )
