@@ -64,11 +64,13 @@ format: $(ENV) ## Format the code and mend what the linter can mend
 lint: $(ENV) ## Lint, formatting, types (strict), import walls
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet .
+	@echo "Checking types (the first run takes minutes, the next ones seconds)"
 	@$(BIN)/mypy
-	@$(BIN)/lint-imports --cache-dir .local/cache/import-linter
+	@walls=$$($(BIN)/lint-imports --no-logo --cache-dir .local/cache/import-linter) || { echo "$$walls"; exit 1; }
+	@echo "Success: every import wall stands"
 
 .PHONY: test
-test: $(ENV) $(EMULATOR_ENV) build ## Run every test that this machine can run; those it cannot say why
+test: $(ENV) $(EMULATOR_ENV) build ## Run the tests; the skipped ones say what they lack (ARGS="apps/api -m unit")
 	@$(BIN)/python -m pytest $(ARGS)
 
 .PHONY: check
@@ -119,6 +121,17 @@ sleep: $(ENV) ## compute-off and data-off in one run
 wake: $(ENV) ## data-on and compute-on in one run (RESTORE_FROM= as in data-on)
 	$(DEPLOY) wake
 
+# Only what is said on the command line counts: many people's shells have an EMAIL of their own.
+said = $(if $(findstring command,$(origin $(1))),$($(1)))
+grant local-grant: export GRANT_EMAIL := $(call said,EMAIL)
+grant local-grant: export GRANT_ROLE := $(call said,ROLE)
+grant local-grant: export GRANT_REVOKE := $(call said,REVOKE)
+grant: export STAGE := $(STAGE)
+
+.PHONY: grant
+grant: $(ENV) ## Make EMAIL= an organiser of STAGE (REVOKE=1: no longer); the account must be registered
+	@$(BIN)/python -m ops.grant
+
 # The local platform. Its state is below .local/state/<stage>; nothing else on this machine is touched.
 SEATS ?= 3
 CUSTOMERS ?= 1
@@ -137,6 +150,10 @@ local: $(ENV) $(EMULATOR_ENV) $(ZIPS) ## Bring a stage up on this machine, as it
 .PHONY: local-reset
 local-reset: $(ENV) ## Delete all that a stage keeps on this machine (STAGE=dev)
 	@$(LOCAL) reset --stage $(STAGE)
+
+.PHONY: local-grant
+local-grant: $(ENV) ## Make EMAIL= an organiser of a stage that runs on this machine (REVOKE=1: no longer)
+	@$(LOCAL) grant --stage $(STAGE)
 
 .PHONY: rehearse
 rehearse: $(ENV) $(EMULATOR_ENV) $(ZIPS) ## Deploy STAGE to this machine, book, flip, destroy; say what each step did (ARGS=--json)

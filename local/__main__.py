@@ -1,4 +1,4 @@
-"""The local platform's commands: ``python -m local demo | up | reset``. The Makefile calls them."""
+"""The local platform's commands: ``python -m local demo | up | reset | grant``. The Makefile calls them."""
 
 import importlib
 import secrets
@@ -16,6 +16,9 @@ from local.processes import ProcessError
 from local.progress import Progress
 from local.session import Session, SessionError, reset_stage, running_platform
 from local.stage_folder import StageFolder, StageInUseError, read_json, stage_folder, write_json
+from local.stage_tasks import StageTasks
+from ops.exits import exits
+from ops.grant.role_grant import ORGANISER, RoleGrant
 
 _DEMO = "demo"
 _MOST_SEATS = 10  # of one booking: the API's own limit
@@ -92,6 +95,19 @@ def reset(stage: str, folder: Path | None) -> None:
     except StageInUseError as error:
         _fail(f"{error}. Stop it first (Ctrl-C where it runs); nothing was deleted.", 2)
     click.echo(f"{kept.path} is empty: the next start begins anew")
+
+
+@main.command()
+@click.option("--stage", default="dev", show_default=True, help="Stage that runs.")
+@click.option("--folder", type=click.Path(path_type=Path), help="State folder; .local/state/<stage>.")
+@click.option("--email", envvar="GRANT_EMAIL", default="", help="The address that the account was registered with.")
+@click.option("--role", envvar="GRANT_ROLE", default=ORGANISER, show_default=True, help="The role.")
+@click.option("--revoke", envvar="GRANT_REVOKE", is_flag=True, help="Take the role instead of giving it.")
+@exits
+def grant(stage: str, folder: Path | None, email: str, role: str, *, revoke: bool) -> None:
+    """Give a registered account of a running stage a role, by a one-off task as on AWS."""
+    wanted = RoleGrant(stage=stage, email=email.strip(), role=role, revoke=revoke)
+    wanted.carry_out(StageTasks(StageFolder(folder or stage_folder(stage))), say=click.echo)
 
 
 def _import_demo() -> None:

@@ -46,7 +46,7 @@ class AwsAccount:
     def number(self) -> str:
         """The account's twelve digits. Refusal without credentials that AWS accepts."""
         try:
-            return str(self._client("sts").get_caller_identity()["Account"])
+            return str(self.client("sts").get_caller_identity()["Account"])
         except (BotoCoreError, ClientError) as error:
             raise Refusal(
                 f"No AWS credentials that work ({_reason(error)}): set AWS_PROFILE, run aws sso login, "
@@ -56,13 +56,13 @@ class AwsAccount:
     def database(self, identifier: str) -> LiveDatabase | None:
         """The database, or None if there is none."""
         try:
-            found = self._client("rds").describe_db_instances(DBInstanceIdentifier=identifier)["DBInstances"]
+            found = self.client("rds").describe_db_instances(DBInstanceIdentifier=identifier)["DBInstances"]
         except ClientError as error:
-            if _code(error).startswith("DBInstanceNotFound"):
+            if error_code(error).startswith("DBInstanceNotFound"):
                 return None
-            raise _failure(f"look up database {identifier}", error) from error
+            raise aws_failure(f"look up database {identifier}", error) from error
         except BotoCoreError as error:
-            raise _failure(f"look up database {identifier}", error) from error
+            raise aws_failure(f"look up database {identifier}", error) from error
         if not found:
             return None
         return LiveDatabase(
@@ -72,7 +72,7 @@ class AwsAccount:
     def snapshots(self, identifier: str) -> list[Snapshot]:
         """The lasting snapshots of a database, which may be long gone."""
         try:
-            pages = self._client("rds").get_paginator("describe_db_snapshots")
+            pages = self.client("rds").get_paginator("describe_db_snapshots")
             return [
                 Snapshot(
                     name=str(found["DBSnapshotIdentifier"]),
@@ -83,18 +83,18 @@ class AwsAccount:
                 for found in page["DBSnapshots"]
             ]
         except (BotoCoreError, ClientError) as error:
-            raise _failure(f"list the snapshots of {identifier}", error) from error
+            raise aws_failure(f"list the snapshots of {identifier}", error) from error
 
     def snapshot(self, name: str) -> Snapshot | None:
         """One snapshot by its name, or None if there is none."""
         try:
-            found = self._client("rds").describe_db_snapshots(DBSnapshotIdentifier=name)["DBSnapshots"]
+            found = self.client("rds").describe_db_snapshots(DBSnapshotIdentifier=name)["DBSnapshots"]
         except ClientError as error:
-            if _code(error).startswith("DBSnapshotNotFound"):
+            if error_code(error).startswith("DBSnapshotNotFound"):
                 return None
-            raise _failure(f"look up snapshot {name}", error) from error
+            raise aws_failure(f"look up snapshot {name}", error) from error
         except BotoCoreError as error:
-            raise _failure(f"look up snapshot {name}", error) from error
+            raise aws_failure(f"look up snapshot {name}", error) from error
         if not found:
             return None
         return Snapshot(name=name, status=str(found[0]["Status"]), made=found[0].get("SnapshotCreateTime"))
@@ -102,23 +102,23 @@ class AwsAccount:
     def delete_snapshot(self, name: str) -> None:
         """Delete a snapshot; one that is gone already counts as deleted."""
         try:
-            self._client("rds").delete_db_snapshot(DBSnapshotIdentifier=name)
+            self.client("rds").delete_db_snapshot(DBSnapshotIdentifier=name)
         except ClientError as error:
-            if not _code(error).startswith("DBSnapshotNotFound"):
-                raise _failure(f"delete snapshot {name}", error) from error
+            if not error_code(error).startswith("DBSnapshotNotFound"):
+                raise aws_failure(f"delete snapshot {name}", error) from error
         except BotoCoreError as error:
-            raise _failure(f"delete snapshot {name}", error) from error
+            raise aws_failure(f"delete snapshot {name}", error) from error
 
     def remembered_snapshots(self, parameter: str) -> frozenset[str] | None:
         """The snapshots that a stage's memory names; None where there is no such parameter."""
         try:
-            value = self._client("ssm").get_parameter(Name=parameter)["Parameter"]["Value"]
+            value = self.client("ssm").get_parameter(Name=parameter)["Parameter"]["Value"]
         except ClientError as error:
-            if _code(error) == "ParameterNotFound":
+            if error_code(error) == "ParameterNotFound":
                 return None
-            raise _failure(f"read parameter {parameter}", error) from error
+            raise aws_failure(f"read parameter {parameter}", error) from error
         except BotoCoreError as error:
-            raise _failure(f"read parameter {parameter}", error) from error
+            raise aws_failure(f"read parameter {parameter}", error) from error
         try:
             life = json.loads(value)
             return frozenset(str(life[part]) for part in ("final", "bornFrom") if life[part] is not None)
@@ -128,58 +128,63 @@ class AwsAccount:
     def secret_arn(self, name: str) -> str | None:
         """The ARN of a secret by its name, or None if there is none."""
         try:
-            return str(self._client("secretsmanager").describe_secret(SecretId=name)["ARN"])
+            return str(self.client("secretsmanager").describe_secret(SecretId=name)["ARN"])
         except ClientError as error:
-            if _code(error) == "ResourceNotFoundException":
+            if error_code(error) == "ResourceNotFoundException":
                 return None
-            raise _failure(f"look up secret {name}", error) from error
+            raise aws_failure(f"look up secret {name}", error) from error
         except BotoCoreError as error:
-            raise _failure(f"look up secret {name}", error) from error
+            raise aws_failure(f"look up secret {name}", error) from error
 
     def security_group_id(self, name: str, vpc_id: str) -> str | None:
         """The id of a security group by its name in a VPC, or None if there is none."""
         try:
-            found = self._client("ec2").describe_security_groups(
+            found = self.client("ec2").describe_security_groups(
                 Filters=[{"Name": "group-name", "Values": [name]}, {"Name": "vpc-id", "Values": [vpc_id]}]
             )["SecurityGroups"]
         except (BotoCoreError, ClientError) as error:
-            raise _failure(f"look up security group {name}", error) from error
+            raise aws_failure(f"look up security group {name}", error) from error
         return str(found[0]["GroupId"]) if found else None
 
     def registry_login(self) -> str:
         """The registry's login for twelve hours, as ``user:password`` in base64."""
         try:
-            answer = self._client("ecr").get_authorization_token()
+            answer = self.client("ecr").get_authorization_token()
         except (BotoCoreError, ClientError) as error:
-            raise _failure("get a login to the image registry", error) from error
+            raise aws_failure("get a login to the image registry", error) from error
         return str(answer["authorizationData"][0]["authorizationToken"])
 
     def image_digest(self, repository: str, tag: str) -> str | None:
         """The digest (``sha256:…``) of a pushed image, or None if the repository has no such tag."""
         try:
-            found: Sequence[Any] = self._client("ecr").describe_images(
+            found: Sequence[Any] = self.client("ecr").describe_images(
                 repositoryName=repository, imageIds=[{"imageTag": tag}]
             )["imageDetails"]
         except ClientError as error:
-            if _code(error) == "ImageNotFoundException":
+            if error_code(error) == "ImageNotFoundException":
                 return None
-            raise _failure(f"look up image {tag} in {repository}", error) from error
+            raise aws_failure(f"look up image {tag} in {repository}", error) from error
         except BotoCoreError as error:
-            raise _failure(f"look up image {tag} in {repository}", error) from error
+            raise aws_failure(f"look up image {tag} in {repository}", error) from error
         return str(found[0]["imageDigest"]) if found else None
 
-    def _client(self, service: str) -> Any:
+    def client(self, service: str) -> Any:
+        """A client of a service, in this account and region, that never waits long for an answer."""
         return self._session.client(service, config=_PATIENCE)  # type: ignore[call-overload]
 
 
-def _failure(what: str, error: BotoCoreError | ClientError) -> Failure:
+def aws_failure(what: str, error: BotoCoreError | ClientError) -> Failure:
+    """The Failure that says what AWS did not let us do, and why."""
     return Failure(f"AWS did not let us {what} ({_reason(error)})")
 
 
-def _code(error: ClientError) -> str:
+def error_code(error: ClientError) -> str:
+    """AWS's own word for what went wrong."""
     return str(error.response.get("Error", {}).get("Code", ""))
 
 
 def _reason(error: BotoCoreError | ClientError) -> str:
     text = " ".join(str(error).split())
-    return f"{_code(error)}: {error.response['Error'].get('Message', '')}" if isinstance(error, ClientError) else text
+    return (
+        f"{error_code(error)}: {error.response['Error'].get('Message', '')}" if isinstance(error, ClientError) else text
+    )
