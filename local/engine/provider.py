@@ -127,10 +127,13 @@ class EngineProvider(provider_pb2_grpc.ResourceProviderServicer):
         token, name = _token_and_name(request.urn)
         old, new = properties_of(request.olds), properties_of(request.news)
         was = properties_of(request.old_inputs)
-        if request.preview:
-            kept = {key: value for key, value in old.items() if key in new or key not in was}
-            return pb.UpdateResponse(properties=struct_of({**kept, **new}))
         changed = change(token, old=was, new=new, ignored=list(request.ignoreChanges), replaced_by=()).changed
+        if request.preview:
+            # Only what changes is new: this machine's answer to the rest (a port, say) stays.
+            kept = {key: value for key, value in old.items() if key in new or key not in was}
+            return pb.UpdateResponse(
+                properties=struct_of({**kept, **{key: value for key, value in new.items() if key in changed}})
+            )
         with self._doing(UPDATE, token, name, context, changed=changed):
             stored = self._known.find(token, name=name, id=request.id, outputs=unwrapped(old))
             if stored is None:

@@ -48,6 +48,7 @@ def main(folder: Path, root: Path) -> None:
     kept = StageFolder(folder)
     served = EngineFolder(folder)
     control = ControlClient.of(kept, seconds=30)
+    served.path.mkdir(exist_ok=True, mode=0o700)
     provider = grpc.server(futures.ThreadPoolExecutor(_THREADS))
     servicer = EngineProvider(
         control,

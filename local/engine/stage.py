@@ -6,7 +6,7 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from local.control_client import ControlClient
 from local.emulator import ACCOUNT, REGION, ROOT_SECRET_KEY
 from local.engine.folder import EngineFolder
 from local.engine.operations import Changes, OperationLog, changes
-from local.engine.stage_copy import Override, copy_stage
+from local.engine.stage_copy import Override, copy_of
 from local.processes import Child, ProcessError, start, wait_until
 from local.progress import Progress
 from local.session import Session, child_environment, python_command, stop_supervisor
@@ -50,7 +50,7 @@ class EngineStage:
         supervisor: Child,
         cli: Path,
         ports: Mapping[str, int],
-        overrides: list[Override],
+        overrides: Sequence[Override],
     ) -> None:
         self.stage = stage
         self.folder = folder
@@ -163,7 +163,7 @@ def engine_stage(
 
     Nothing is deployed yet. What the processes say goes to ``log``. ProcessError if one does not come up.
     """
-    overrides = copy_stage(root, stage=stage, into=EngineFolder(folder.path).project)
+    copy = copy_of(root, stage=stage)
     arguments = ["--folder", str(folder.path)]
     with ExitStack() as down:
         platform = ["--stage", stage, *arguments, "--since", repr(progress.since)]
@@ -179,6 +179,7 @@ def engine_stage(
         control = ControlClient.of(folder, seconds=_COME_UP_SECONDS, supervisor=supervisor)
         down.callback(control.close)
         control.wait_until_ready(seconds=_COME_UP_SECONDS)
+        copy.write(EngineFolder(folder.path).project)  # the folder is the platform's by now
         ports_file = EngineFolder(folder.path).ports
         wait_until("the engine's provider serves", ports_file.exists, seconds=_COME_UP_SECONDS, alive=provider)
         yield EngineStage(
@@ -188,7 +189,7 @@ def engine_stage(
             supervisor=supervisor,
             cli=cli,
             ports=read_json(ports_file),
-            overrides=overrides,
+            overrides=copy.overrides,
         )
 
 

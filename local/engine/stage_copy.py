@@ -6,7 +6,7 @@ copy. What cannot be as on AWS is overridden there, each with its reason.
 
 import ipaddress
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,8 +38,27 @@ class Override:
         return f"{self.key}: {_shown(self.was)} becomes {_shown(self.becomes)} ({self.reason})"
 
 
-def copy_stage(root: Path, *, stage: str, into: Path) -> list[Override]:
-    """Make a project at ``into`` with the program of ``root`` and the stage's file; what was overridden in it.
+@dataclass(frozen=True, kw_only=True)
+class StageCopy:
+    """A stage's configuration as it is deployed here. ``document`` is what its file holds in the copy."""
+
+    root: Path
+    stage: str
+    document: Mapping[str, Any]
+    overrides: Sequence[Override]
+
+    def write(self, into: Path) -> None:
+        """Make a project at ``into``, a new folder: the stage's file, links to the program and to its artifacts."""
+        into.mkdir(parents=True)
+        shutil.copyfile(self.root / "Pulumi.yaml", into / "Pulumi.yaml")
+        text = yaml.safe_dump(dict(self.document), sort_keys=False, default_flow_style=False)
+        (into / f"Pulumi.{self.stage}.yaml").write_text(text)
+        for folder in ("infra", "dist"):
+            (into / folder).symlink_to(self.root / folder)
+
+
+def copy_of(root: Path, *, stage: str) -> StageCopy:
+    """The copy of a stage that the project at ``root`` describes. Nothing is written.
 
     StageCopyError if there is no such stage, or if it has values that only its own key can read.
     """
@@ -48,9 +67,7 @@ def copy_stage(root: Path, *, stage: str, into: Path) -> list[Override]:
     config = dict(document.get("config") or {})
     for key, value in config.items():
         if isinstance(value, dict) and "secure" in value:
-            raise StageCopyError(
-                f"{source.name}: {key} is encrypted: only the stage's own key can read it, not this copy"
-            )
+            raise StageCopyError(f"{source.name}: {key} is encrypted, and only the stage's own key can read it")
     declared = _load(root / "Pulumi.yaml").get("config") or {}
     defaults = {f"{_OURS}{key}": entry["default"] for key, entry in declared.items() if "default" in (entry or {})}
     overrides = list(_overrides(config, defaults, known={f"{_OURS}{key}" for key in declared}))
@@ -59,14 +76,7 @@ def copy_stage(root: Path, *, stage: str, into: Path) -> list[Override]:
         if override.becomes is not None:
             config[override.key] = override.becomes
     kept = {key: value for key, value in document.items() if key not in _ENCRYPTION_KEYS}
-    into.mkdir(parents=True)
-    shutil.copyfile(root / "Pulumi.yaml", into / "Pulumi.yaml")
-    (into / source.name).write_text(
-        yaml.safe_dump({**kept, "config": config}, sort_keys=False, default_flow_style=False)
-    )
-    for folder in ("infra", "dist"):
-        (into / folder).symlink_to(root / folder)
-    return overrides
+    return StageCopy(root=root, stage=stage, document={**kept, "config": config}, overrides=overrides)
 
 
 def _overrides(config: Mapping[str, Any], defaults: Mapping[str, Any], *, known: set[str]) -> Iterator[Override]:
