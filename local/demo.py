@@ -219,4 +219,4 @@ def _timeline(flows: Sequence[Flow], *, seats: int) -> Iterator[str]:
         shown = f"{min(times):6.2f}" if len(flows) == 1 else f"{min(times):6.2f} … {max(times):.2f}"
         yield f"  {step:<18}{shown}"
     verified = sum(flow.verified for flow in flows)
-    yield f"  {verified} QR codes decoded, each signed by us and for its seat; {len(flows)} mails"
+    yield f"  {verified} QR codes decoded, each signed by us and for its seat; one mail a booking"

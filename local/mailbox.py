@@ -131,18 +131,25 @@ def _page(mails: list[Mail]) -> Iterator[str]:
         "pre{white-space:pre-wrap;background:#f6f6f6;padding:1rem}iframe{width:100%;height:24rem;border:1px solid #ccc}"
         "</style><h1>Mailbox</h1>"
     )
-    yield f"<p>{len(mails)} mails that the local SES accepted, newest first. Reload for more.</p>"
-    for mail in mails:
+    count = {0: "No mail yet", 1: "One mail"}.get(len(mails), f"{len(mails)} mails, newest first")
+    yield f"<p>{count}: what the local SES accepts comes here. Reload for more.</p>"
+    for position, mail in enumerate(mails):
         recipients = html.escape(", ".join(mail.recipients))
         yield (
-            f"<details><summary><strong>{html.escape(mail.subject)}</strong> to {recipients} "
-            f"<time>{html.escape(mail.accepted_at)}</time></summary>"
+            f"<details{'' if position else ' open'}><summary><strong>{html.escape(mail.subject)}</strong> "
+            f"to {recipients} "
+            f"<time datetime='{html.escape(mail.accepted_at)}'>{_shown(mail.accepted_at)}</time></summary>"
             f"<p>From {html.escape(mail.sender)}</p><pre>{html.escape(mail.text)}</pre>"
         )
         if mail.html:
             yield f"<iframe sandbox srcdoc='{html.escape(mail.html, quote=True)}' title='The mail as HTML'></iframe>"
         yield "</details>"
     yield "</html>"
+
+
+def _shown(accepted_at: str) -> str:
+    """In the zone of this machine, which is that of whoever reads it."""
+    return f"{datetime.fromisoformat(accepted_at).astimezone():%Y-%m-%d %H:%M:%S}"
 
 
 def mails_as_json(mails: list[Mail]) -> bytes:

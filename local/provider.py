@@ -16,7 +16,7 @@ from local.resource_store import Key, ResourceStore, StoredResource
 LookUp = Callable[[PlatformServices, str, Mapping[str, Any]], Outputs]
 
 # Below this, a step of the start is not worth a line to the person who watches.
-_WORTH_A_LINE_SECONDS = 1.0
+_WORTH_A_LINE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ class Provider:
         if self._store.get(declared.key) is not None:
             raise HandlerError(f"{declared.key} exists already")
         handler = self._handler(declared.key)
-        with self._exclusively(declared.key, "creating"):
+        with self._exclusively(declared.key, "created"):
             made = handler.create(declared.key.name, declared.inputs)
             return self._keep(declared, made.id, made.outputs)
 
@@ -70,7 +70,7 @@ class Provider:
         A platform that was killed between making a resource and writing it down left it like this.
         """
         handler = self._handler(declared.key)
-        with self._exclusively(declared.key, "adopting"):
+        with self._exclusively(declared.key, "adopted"):
             found = handler.read("", declared.inputs)
             if found is None:
                 return None
@@ -90,7 +90,7 @@ class Provider:
     def update(self, declared: Declared) -> StoredResource:
         """Change a resource in place to what is declared."""
         stored = self._stored(declared.key)
-        with self._exclusively(declared.key, "updating"):
+        with self._exclusively(declared.key, "updated"):
             if stored.inputs == declared.inputs:
                 outputs: Mapping[str, Any] = stored.outputs
             else:
@@ -102,7 +102,7 @@ class Provider:
         stored = self._stored(key)
         if stored.is_protected:
             raise HandlerError(f"{key} is protected: the program must first declare it with protect=False")
-        with self._exclusively(key, "deleting"):
+        with self._exclusively(key, "deleted"):
             self._handler(key).delete(stored.id, dict(stored.outputs))
             self._store.remove(key)
 
@@ -165,7 +165,7 @@ class Provider:
         )
 
     @contextlib.contextmanager
-    def _exclusively(self, key: Key, doing: str) -> Iterator[None]:
+    def _exclusively(self, key: Key, done: str) -> Iterator[None]:
         """One verb at a time on a resource; says how long the long ones took."""
         with self._lock:
             if key in self._busy:
@@ -178,7 +178,7 @@ class Provider:
         finally:
             with self._lock:
                 self._busy.discard(key)
-        self._say_if_long(f"{doing} {key}", began)
+        self._say_if_long(f"{done} {key}", began)
 
     def _say_if_long(self, text: str, began: float) -> None:
         seconds = time.monotonic() - began

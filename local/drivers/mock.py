@@ -43,6 +43,7 @@ def main(stage: str, folder: Path | None, root: Path, settings: tuple[str, ...],
         client = ControlClient.of(kept, seconds=30)
         client.wait_until_ready()
         began = time.monotonic()
+        progress.say("applying the program")
         engine = SmallEngine(client)
         outputs = run_program(engine, root=root, project=project, stage=stage, config=config)
         if not engine.summary.failures:

@@ -41,9 +41,9 @@ def _load(file: Path) -> dict[str, Any]:
     try:
         document = yaml.safe_load(file.read_text())
     except FileNotFoundError:
-        raise StackConfigError(
-            f"{file.name} is missing: there is no such stage, or the folder is not the repository"
-        ) from None
+        stages = sorted(path.name.split(".")[1] for path in file.parent.glob("Pulumi.*.yaml"))
+        there_are = f"copy one of the others to it (stages: {', '.join(stages)})" if stages else "no stage has one"
+        raise StackConfigError(f"{file.name} is missing: {there_are}") from None
     except yaml.YAMLError as error:
         raise StackConfigError(f"{file.name} is not valid YAML: {error}") from error
     if not isinstance(document, dict):

@@ -178,11 +178,14 @@ class Service(Handler):
                 began = time.monotonic()
                 serving = next((entry for entry in entries if entry.get("containerName") == container["name"]), None)
                 child = self._start_container(service, outputs, task, container, serving)
+                state = "runs"
                 if must_finish_first(definition, container["name"]):
                     wait_for_end(child, container)
+                    state = "has done its work"
                 elif serving is not None:
                     self._wait_until_healthy(child, task.port, serving["targetGroupArn"])
-                self.platform.say(f"{title}: {container['name']} up after {time.monotonic() - began:.1f} s")
+                    state = "answers"
+                self.platform.say(f"{title}: {container['name']} {state} after {time.monotonic() - began:.1f} s")
         except BaseException:
             self._stop(task)
             raise

@@ -55,8 +55,8 @@ def test_both_twins_say_event_venue_every_seat_start_with_zone_total_and_booking
 
 def test_with_a_public_address_both_twins_link_to_the_tickets() -> None:
     mail = compose_confirmation(booking(), public_url="https://tickets.example.org")
-    assert "https://tickets.example.org/tickets" in mail.text
-    assert read(mail).links == ["https://tickets.example.org/tickets"]
+    assert "Your tickets are at https://tickets.example.org/" in mail.text
+    assert read(mail).links == ["https://tickets.example.org/"]
 
 
 def test_without_a_public_address_the_mail_says_where_to_look_and_links_nowhere() -> None:
@@ -64,7 +64,7 @@ def test_without_a_public_address_the_mail_says_where_to_look_and_links_nowhere(
     assert "http" not in mail.text
     assert read(mail).links == []
     for text in (mail.text, read(mail).text):
-        assert "“My tickets” on the site where you booked" in text
+        assert "You find your tickets where you booked." in text
 
 
 def test_markup_in_names_titles_and_venues_is_text() -> None:

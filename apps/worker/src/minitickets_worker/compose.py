@@ -55,11 +55,11 @@ def compose_confirmation(message: BookingConfirmed, *, public_url: str | None) -
     subject = _header_text(f"Your booking: {message.event.title}")
     if public_url is None:
         # Without a public address no link can be right: the load balancer's own name changes (ADR 0002).
-        where = where_html = "Your tickets are under “My tickets” on the site where you booked."
+        where = where_html = "You find your tickets where you booked."
     else:
-        url = f"{public_url}/tickets"
-        where = f"Your tickets: {url}"
-        where_html = f'<a href="{escape(url)}">Open your tickets</a>'
+        url = f"{public_url}/"
+        where = f"Your tickets are at {url}"
+        where_html = f'Your tickets are at <a href="{escape(url)}">{escape(url)}</a>'
     text = "\n".join(
         [
             f"Hello {message.customer.name},",
