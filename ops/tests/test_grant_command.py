@@ -59,3 +59,30 @@ def test_what_is_missing_is_one_line_and_exit_code_2(stage: Stage, environment: 
     )
     assert (command.returncode, command.stderr.count("\n")) == (2, 1)
     assert match in command.stderr
+
+
+@pytest.mark.parametrize(
+    ("said", "given"),
+    [
+        (["EMAIL=ada@example.org"], ["dev", "ada@example.org", "", ""]),
+        (["EMAIL=ada@example.org", "REVOKE=1", "STAGE=prod"], ["prod", "ada@example.org", "", "1"]),
+        (["EMAIL=$$(touch x)`id`;'@example.org"], ["dev", "$(touch x)`id`;'@example.org", "", ""]),
+        ([], ["dev", "", "", ""]),
+    ],
+    ids=["grant", "revoke", "no shell reads it", "the shell's own EMAIL does not count"],
+)
+def test_make_hands_on_what_its_command_line_says(tmp_path: Path, said: list[str], given: list[str]) -> None:
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\nprintf "%s\\n" "$*" "$STAGE" "$GRANT_EMAIL" "$GRANT_ROLE" "$GRANT_REVOKE"\n')
+    python.chmod(0o755)
+    made = subprocess.run(
+        ["make", "--silent", "--old-file=.venv/.stamp", "grant", f"BIN={tmp_path}", *said],
+        cwd=Path(__file__).parents[2],
+        env={"PATH": os.environ["PATH"], "EMAIL": "operator@example.org", "ROLE": "admin", "REVOKE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert made.returncode == 0, made.stderr
+    assert made.stdout.splitlines() == ["-m ops.grant", *given]
