@@ -20,6 +20,9 @@ def _origin(value: str) -> str:
     scheme, separator, host = value.partition("://")
     if scheme not in ("http", "https") or not separator or not host or any(mark in host for mark in "/?#@ "):
         raise ValueError("must be an origin such as https://tickets.example, without a final slash")
+    if not host.isascii() or (scheme, host.rpartition(":")[2]) in (("http", "80"), ("https", "443")):
+        # Compared with what browsers send; in another spelling, every change would be refused as another site's.
+        raise ValueError("must be spelt as browsers spell it: without its usual port, international names as xn--")
     return value
 
 
