@@ -362,19 +362,6 @@ def test_a_list_is_read_page_by_page_and_its_cursor_is_its_owners_alone(migrated
     in_office(migrated_database, scenario)
 
 
-def test_only_confirmed_bookings_of_their_owner_count_for_tickets(migrated_database: Database) -> None:
-    async def scenario(office: Office) -> None:
-        kept, given_back = await office.book(["A-1"]), await office.book(["A-2"])
-        await office.cancel(given_back.booking_id)
-        stranger = await add_customer(office.pool)
-        others = await office.book(["A-3"], customer=stranger)
-        ids = [kept.booking_id, given_back.booking_id, others.booking_id, str(uuid.uuid4())]
-        found = await booking_queries.confirmed_among(office.pool, user_id=office.customer.user_id, booking_ids=ids)
-        assert found == {kept.booking_id}
-
-    in_office(migrated_database, scenario)
-
-
 def test_upcoming_events_leave_out_drafts_and_what_has_begun(migrated_database: Database) -> None:
     async def scenario(office: Office) -> None:
         await add_event(office.pool, seats=["A-1"], is_published=False)

@@ -1,7 +1,7 @@
 """A customer's bookings."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, Literal, Self
@@ -91,21 +91,6 @@ async def mine(pool: asyncpg.Pool, *, user_id: str, cursor: str | None = None, l
         position = [last["created_at"].isoformat(), str(last["booking_id"])]
         following = cursors.encode(query=_QUERY, owner=user_id, position=position)
     return BookingsPage(bookings=tuple(booking_view(row) for row in page), next_cursor=following)
-
-
-async def confirmed_among(pool: asyncpg.Pool, *, user_id: str, booking_ids: Collection[str]) -> frozenset[str]:
-    """Those of ``booking_ids`` that are bookings of ``user_id`` and not cancelled: only their tickets are valid.
-
-    Raises Refusal(SERVICE_UNAVAILABLE) without a database.
-    """
-    async with connection(pool) as database:
-        rows = await database.fetch(
-            "select booking_id from bookings"
-            " where booking_id = any($1::uuid[]) and user_id = $2 and cancelled_at is null",
-            [UUID(booking_id) for booking_id in booking_ids],
-            UUID(user_id),
-        )
-    return frozenset(str(row["booking_id"]) for row in rows)
 
 
 def booking_view(row: Mapping[str, Any]) -> BookingView:

@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from uuid import UUID
 
 import asyncpg
@@ -32,7 +32,7 @@ update outbox
 set owner = $1, lease_until = clock_timestamp() + $2::interval, attempts = attempts + 1
 from packed
 where outbox.outbox_id = packed.outbox_id and (bytes_so_far <= $4 or place = 1)
-returning outbox.outbox_id, booking_id, body, correlation_id, attempts, outbox.created_at
+returning outbox.outbox_id, booking_id, body, correlation_id, attempts
 """
 
 
@@ -45,7 +45,6 @@ class ClaimedRow:
     body: str
     correlation_id: str
     attempts: int
-    created_at: datetime
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +83,6 @@ class OutboxClaims:
                 body=row["body"],
                 correlation_id=row["correlation_id"],
                 attempts=row["attempts"],
-                created_at=row["created_at"],
             )
             for row in found
         )

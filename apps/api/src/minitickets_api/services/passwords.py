@@ -28,11 +28,6 @@ MAX_WAITING = 64
 T = TypeVar("T")
 
 
-def hash_password(password: str) -> str:
-    """The hash to store. Blocks for about 25 ms. Raises ValueError for a password that cannot be chosen."""
-    return _hasher.hash(normalise(password))
-
-
 def normalise(password: str) -> str:
     """One spelling for what looks the same (NFKC). Raises ValueError unless it has 8 to 128 characters."""
     normal = unicodedata.normalize("NFKC", password)
