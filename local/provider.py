@@ -84,8 +84,21 @@ class Provider:
         if found is None:
             self._store.remove(key)
             return None
-        # What AWS does not tell (a port of this machine, say) is as it was when the resource was made.
-        return self._store.put(replace(stored, id=found.id, outputs={**stored.outputs, **found.outputs}))
+        # What AWS does not tell (a port of this machine, say) is as it was when the resource was made. What somebody
+        # changed there counts as declared, so that an update to what the program says is none to nothing.
+        changed = {
+            key: found.outputs[key]
+            for key in stored.inputs
+            if key in found.outputs and key in stored.outputs and found.outputs[key] != stored.outputs[key]
+        }
+        return self._store.put(
+            replace(
+                stored,
+                id=found.id,
+                inputs={**stored.inputs, **changed},
+                outputs={**stored.outputs, **found.outputs},
+            )
+        )
 
     def update(self, declared: Declared) -> StoredResource:
         """Change a resource in place to what is declared."""

@@ -89,6 +89,8 @@ def test_a_refresh_finds_no_change_where_nobody_made_one_and_the_change_where_so
     assert (step.operation, step.name, step.changed) == ("update", "db", ("deletionProtection",))
     run = deployed.deploy("up")
     assert run.changes.updated == ("rds.Instance db",)
+    [live] = deployed.ask(lambda aws: aws("rds").describe_db_instances()["DBInstances"])
+    assert not live["DeletionProtection"]
 
 
 def test_default_tags_are_on_what_takes_tags(deployed: DeployedStage) -> None:
