@@ -110,6 +110,53 @@ def test_a_stuck_lane_holds_up_no_other() -> None:
     asyncio.run(scenario())
 
 
+def test_a_stuck_lane_holds_up_those_that_shared_a_batch_with_it_once_and_no_more() -> None:
+    async def scenario() -> None:
+        run = RecordedRuns()
+        shared = coalescer(run, slow_seconds=0.02)
+        gate = run.close("a")
+        together = [asyncio.create_task(shared.submit(request)) for request in ("a0", "b0")]
+        await asyncio.sleep(0.03)
+        gate.set()
+        await asyncio.gather(*together)
+        gate = run.close("a")
+
+        stuck, free = (asyncio.create_task(shared.submit(request)) for request in ("a1", "b1"))
+        assert await asyncio.wait_for(free, 5) == "B1"
+        assert not stuck.done()
+
+        # Quick again: b shares with others while a is alone with its trouble.
+        await asyncio.gather(*(shared.submit(request) for request in ("b2", "c2")))
+        assert run.batches[-1] == ["b2", "c2"]
+        gate.set()
+        await stuck
+
+    asyncio.run(scenario())
+
+
+def test_however_many_lanes_are_stuck_one_place_is_left_to_the_others() -> None:
+    async def scenario() -> None:
+        run = RecordedRuns()
+        shared = coalescer(run, slow_seconds=0.02, max_running=3)
+        gates = [run.close(lane) for lane in "abcd"]
+        first = [asyncio.create_task(shared.submit(f"{lane}0")) for lane in "abcd"]
+        await asyncio.sleep(0.03)
+        for gate in gates:
+            gate.set()
+        await asyncio.gather(*first)
+        gates = [run.close(lane) for lane in "abcd"]
+
+        stuck = [asyncio.create_task(shared.submit(f"{lane}1")) for lane in "abcd"]
+        await turns()
+        assert await asyncio.wait_for(shared.submit("z1"), 5) == "Z1"
+        assert run.batches[1:] == [["a1"], ["b1"], ["z1"]]
+        for gate in gates:
+            gate.set()
+        assert await asyncio.gather(*stuck) == ["A1", "B1", "C1", "D1"]
+
+    asyncio.run(scenario())
+
+
 def test_a_batch_has_its_limit_and_a_busy_lane_does_not_starve_a_quiet_one() -> None:
     async def scenario() -> None:
         run = RecordedRuns()

@@ -14,6 +14,10 @@ Request = TypeVar("Request")
 Outcome = TypeVar("Outcome")
 
 MAX_WAITING = 5_000
+# A commit takes milliseconds. This is a little less than the wait for a row that somebody else has locked
+# (database.py, 5 s), which would otherwise be every neighbour's wait, batch after batch.
+SLOW_SECONDS = 4.0
+_MAX_SLOW = 1_000
 _UNDECIDED = "This could not be decided in time. Try again with the same idempotency key: nothing will happen twice."
 
 _log = logging.getLogger(__name__)
@@ -30,7 +34,8 @@ class Coalescer(Generic[Request, Outcome]):
 
     Requests of one ``lane`` (an event's id) are in at most one running batch, so the next batch collects while one
     commits, and no two of ours wait for one another's row lock. Requests of several lanes share a batch; a lane that
-    is stuck holds up only those that were in a batch with it.
+    is stuck holds up only those that were in a batch with it, and those once: a lane whose batch took ``slow_seconds``
+    runs alone until one of its batches is quick again, and such lanes leave one place to the others.
 
     ``run`` gives an outcome for each request, in order; an Exception in it is raised for that request alone.
     """
@@ -43,14 +48,17 @@ class Coalescer(Generic[Request, Outcome]):
         max_batch: int = 100,
         max_running: int = 4,
         wait_seconds: float = 20.0,
+        slow_seconds: float = SLOW_SECONDS,
     ) -> None:
         self._run = run
         self._lane = lane
         self._max_batch = max_batch
         self._max_running = max_running
         self._wait_seconds = wait_seconds
+        self._slow_seconds = slow_seconds
         self._lanes: dict[Hashable, deque[_Waiting[Request, Outcome]]] = {}
         self._busy: set[Hashable] = set()
+        self._slow: set[Hashable] = set()
         self._running: set[asyncio.Task[None]] = set()
         self._waiting = 0
         self._is_scheduled = False
@@ -111,7 +119,11 @@ class Coalescer(Generic[Request, Outcome]):
 
     def _collect(self) -> "list[_Waiting[Request, Outcome]]":
         batch: list[_Waiting[Request, Outcome]] = []
+        slow_may_run = len(self._busy & self._slow) < max(1, self._max_running - 1)
         for lane in [lane for lane in self._lanes if lane not in self._busy]:
+            runs_alone = lane in self._slow
+            if runs_alone and (batch or not slow_may_run):
+                continue
             waiting = self._lanes.pop(lane)
             while waiting and len(batch) < self._max_batch:
                 self._waiting -= 1
@@ -119,21 +131,32 @@ class Coalescer(Generic[Request, Outcome]):
                     batch.append(first)
             if waiting:
                 self._lanes[lane] = waiting  # at the end: other lanes come first next time
-            if len(batch) == self._max_batch:
+            if len(batch) == self._max_batch or (runs_alone and batch):
                 break
         return batch
 
     async def _finish(self, batch: "Sequence[_Waiting[Request, Outcome]]", lanes: set[Hashable]) -> None:
         outcomes: Sequence[Outcome | Exception] = ()
+        clock = asyncio.get_running_loop().time
+        started = clock()
         try:
             outcomes = await self._run([waiting.request for waiting in batch])
         except Exception:  # noqa: BLE001 - whoever waits is told, whatever it was
             _log.exception("a batch of %d failed whole", len(batch))
         finally:
             self._busy -= lanes
+            self._note_speed(lanes, seconds=clock() - started)
             for position, waiting in enumerate(batch):
                 undecided = Refusal(Code.SERVICE_UNAVAILABLE, _UNDECIDED)
                 _settle(waiting, outcomes[position] if position < len(outcomes) else undecided)
+
+    def _note_speed(self, lanes: set[Hashable], *, seconds: float) -> None:
+        if seconds < self._slow_seconds:
+            self._slow -= lanes
+        else:
+            if len(self._slow) > _MAX_SLOW:  # lanes that never came again
+                self._slow.clear()
+            self._slow |= lanes
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         self._running.discard(task)
