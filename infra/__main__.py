@@ -17,6 +17,7 @@ from src.jobs.booking_events import create_booking_events
 from src.jobs.processed_jobs_table import create_processed_jobs_table
 from src.jobs.worker import create_worker
 from src.naming import stage_name
+from src.network.network_acl import narrow_default_network_acl
 from src.network.security_groups import create_security_groups
 from src.network.vpc import create_network
 from src.observability.alarm_topic import create_alarm_topic
@@ -69,6 +70,7 @@ issuer = create_ticket_issuer(
     keeping=keeping,
 )
 network = create_network(name, region=account.region)
+narrow_default_network_acl(name, vpc=network.vpc)
 security_groups = create_security_groups(name, vpc_id=network.vpc.id, site=site)
 repository = create_image_repository(name, force_destroy=keeping.force_destroy)
 api_logs = create_api_logs(name, retention_days=keeping.log_retention_days)

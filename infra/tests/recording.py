@@ -286,6 +286,8 @@ def invented_outputs(type_: str, name: str, inputs: Mapping[str, Any]) -> tuple[
     called = inputs.get("name") or inputs.get("bucket") or inputs.get("identifier") or f"{name}-1234567"
     outputs: dict[str, Any] = {**inputs, "name": called, "arn": f"arn:aws:{service}:{REGION}:{ACCOUNT}:{called}"}
     match type_:
+        case "aws:ec2/vpc:Vpc":
+            outputs["defaultNetworkAclId"] = f"{name}-default-acl"
         case "aws:sqs/queue:Queue":
             outputs["url"] = f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/{called}"
         case "aws:s3/bucket:Bucket":

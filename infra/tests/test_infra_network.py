@@ -69,6 +69,28 @@ def test_the_default_security_group_is_closed(both_on: "Recording") -> None:
     assert "egress" not in group
 
 
+def test_from_outside_the_network_only_the_doors_and_replies_are_let_in(both_on: "Recording") -> None:
+    """Replies need their ports, because an ACL remembers no connection; and packets too large for a link are told of."""
+    acl = both_on.one("aws:ec2/defaultNetworkAcl:DefaultNetworkAcl", "default")
+    assert acl.inputs["defaultNetworkAclId"] == "main-default-acl"
+    by_number = sorted(acl.inputs["ingress"], key=lambda rule: rule["ruleNo"])
+    assert {rule["action"] for rule in by_number} == {"allow"}
+    inside, *outside = by_number
+    assert (inside["protocol"], inside["cidrBlock"]) == ("-1", "10.0.0.0/16")
+    assert {rule["cidrBlock"] for rule in outside} == {"0.0.0.0/0"}
+    let_in = [(rule["protocol"], int(rule["fromPort"]), int(rule["toPort"])) for rule in outside]
+    assert let_in == [("tcp", 80, 80), ("tcp", 443, 443), ("tcp", 1024, 65_535), ("icmp", 0, 0)]
+    assert (outside[-1]["icmpType"], outside[-1]["icmpCode"]) == (3, 4)
+    (way_out,) = acl.inputs["egress"]
+    assert (way_out["protocol"], way_out["cidrBlock"]) == ("-1", "0.0.0.0/0")
+
+
+def test_subnets_that_aws_puts_behind_the_default_acl_are_no_change(both_on: "Recording") -> None:
+    acl = both_on.one("aws:ec2/defaultNetworkAcl:DefaultNetworkAcl", "default")
+    assert "subnetIds" not in acl.inputs
+    assert acl.ignore_changes == ("subnetIds",)
+
+
 def test_load_balancer_and_subnet_groups_span_two_zones(both_on: "Recording") -> None:
     zones = {name: subnet.inputs["availabilityZone"] for name, subnet in both_on.of(SUBNET).items()}
     assert zones == {

@@ -32,6 +32,7 @@ BUCKET_OWNER = "aws:s3/bucketOwnershipControls:BucketOwnershipControls"
 BUCKET_POLICY = "aws:s3/bucketPolicy:BucketPolicy"
 CACHE = "aws:elasticache/replicationGroup:ReplicationGroup"
 DATABASE = "aws:rds/instance:Instance"
+DEFAULT_ACL = "aws:ec2/defaultNetworkAcl:DefaultNetworkAcl"
 DEFAULT_GROUP = "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup"
 ENDPOINT = "aws:ec2/vpcEndpoint:VpcEndpoint"
 FUNCTION = "aws:lambda/function:Function"
@@ -58,6 +59,7 @@ TOPIC_POLICY = "aws:sns/topicPolicy:TopicPolicy"
 PROJECT_TAGS = {"Project", "Stage", "ManagedBy"}
 SECRET_INPUTS = {"password", "authToken", "secretString", "secretBinary", "masterPassword"}
 SECRET_WORDS = ("PASSWORD", "TOKEN", "PRIVATE", "CREDENTIAL")
+SSH = 22
 WORLD = {"0.0.0.0/0", "::/0"}
 
 
@@ -160,6 +162,14 @@ def _reaches_the_world(resource: "Recorded") -> bool:
     return resource.inputs["type"] == "ingress" and bool(WORLD & set(resource.inputs.get("cidrBlocks", [])))
 
 
+def _lets_in_neither_shells_nor_everything(resource: "Recorded") -> bool:
+    # Port 3389 is among those of replies: nothing listens there, and the security groups let nobody ask.
+    return not any(
+        rule["cidrBlock"] in WORLD and (rule["protocol"] == "-1" or rule["fromPort"] <= SSH <= rule["toPort"])
+        for rule in resource.inputs["ingress"]
+    )
+
+
 def _keeps_secrets_wrapped(resource: "Recorded") -> bool:
     return (SECRET_INPUTS & resource.inputs.keys()) <= resource.secrets
 
@@ -223,6 +233,15 @@ RULES = (
         on=DEFAULT_GROUP,
         holds=lambda resource: not {"ingress", "egress"} & resource.inputs.keys(),
         broken={"ingress": [{}]},
+    ),
+    Rule(
+        sentence="The default network ACL lets in neither remote shells nor everything from everywhere",
+        standard="FSBP EC2.21",
+        on=DEFAULT_ACL,
+        holds=_lets_in_neither_shells_nor_everything,
+        broken={
+            "ingress": [{"protocol": "-1", "cidrBlock": "0.0.0.0/0", "action": "allow", "fromPort": 0, "toPort": 0}]
+        },
     ),
     Rule(
         sentence="A subnet gives out no public addresses by itself",

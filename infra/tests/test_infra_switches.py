@@ -198,6 +198,7 @@ TYPES = {
     "cloudwatch/logMetricFilter:LogMetricFilter",
     "cloudwatch/metricAlarm:MetricAlarm",
     "dynamodb/table:Table",
+    "ec2/defaultNetworkAcl:DefaultNetworkAcl",
     "ec2/defaultSecurityGroup:DefaultSecurityGroup",
     "ec2/eip:Eip",
     "ec2/internetGateway:InternetGateway",

@@ -73,11 +73,14 @@ class Vpc(NetworkHandler):
         in_vpc = {"Name": "vpc-id", "Values": [vpc]}
         groups = ec2.describe_security_groups(Filters=[in_vpc, {"Name": "group-name", "Values": ["default"]}])
         tables = ec2.describe_route_tables(Filters=[in_vpc, {"Name": "association.main", "Values": ["true"]}])
+        acls = ec2.describe_network_acls(Filters=[in_vpc, {"Name": "default", "Values": ["true"]}])
+        default_acl = next((acl["NetworkAclId"] for acl in acls["NetworkAcls"]), "")
         default_group = next((group["GroupId"] for group in groups["SecurityGroups"]), "")
         main_table = next((table["RouteTableId"] for table in tables["RouteTables"]), "")
         return self.outputs(
             vpc,
             inputs,
+            defaultNetworkAclId=default_acl,
             defaultSecurityGroupId=default_group,
             defaultRouteTableId=main_table,
             mainRouteTableId=main_table,

@@ -81,6 +81,38 @@ def test_a_subnet_on_the_addresses_of_another_is_refused(stage: HandledStage, vp
         stage.create(SUBNET, "b", **inputs, availabilityZone="us-east-1b")
 
 
+def test_the_default_network_acl_becomes_exactly_what_the_program_says(
+    stage: HandledStage, vpc: dict[str, Any]
+) -> None:
+    kind = "ec2/defaultNetworkAcl:DefaultNetworkAcl"
+    inside = {"ruleNo": 100.0, "action": "allow", "protocol": "-1", "cidrBlock": "10.0.0.0/16"}
+    web = {"ruleNo": 200.0, "action": "allow", "protocol": "tcp", "cidrBlock": "0.0.0.0/0", "fromPort": 80.0}
+    inputs = {"defaultNetworkAclId": vpc["defaultNetworkAclId"], "ingress": [inside, {**web, "toPort": 80.0}]}
+
+    acl = stage.create(kind, "default", **inputs, egress=[{**inside, "cidrBlock": "0.0.0.0/0"}])
+    assert acl["id"] == vpc["defaultNetworkAclId"]
+    assert _acl_rules(stage, acl["id"]) == {
+        (False, 100, "allow", "-1", "10.0.0.0/16"),
+        (False, 200, "allow", "6", "0.0.0.0/0"),
+        (False, 32_767, "deny", "-1", "0.0.0.0/0"),
+        (True, 100, "allow", "-1", "0.0.0.0/0"),
+        (True, 32_767, "deny", "-1", "0.0.0.0/0"),
+    }
+
+    stage.update(kind, "default", **{**inputs, "ingress": [inside]})
+    assert [rule for rule in _acl_rules(stage, acl["id"]) if rule[2] == "allow"] == [
+        (False, 100, "allow", "-1", "10.0.0.0/16")
+    ]
+
+
+def _acl_rules(stage: HandledStage, acl: str) -> set[tuple[bool, int, str, str, str]]:
+    (listed,) = stage.aws("ec2").describe_network_acls(NetworkAclIds=[acl])["NetworkAcls"]
+    return {
+        (entry["Egress"], entry["RuleNumber"], entry["RuleAction"], entry["Protocol"], entry["CidrBlock"])
+        for entry in listed["Entries"]
+    }
+
+
 def test_a_security_group_lets_in_and_out_only_what_its_rules_say(stage: HandledStage, vpc: dict[str, Any]) -> None:
     api = stage.create(GROUP, "api", vpcId=vpc["id"], description="api")
     data = stage.create(GROUP, "data", vpcId=vpc["id"], description="data")
