@@ -81,7 +81,7 @@ def _compile(target: Path, say: Callable[[str], None]) -> None:
     say(f"building the Pulumi CLI {version} from its source, once on this machine: about 5 minutes on 2 cores")
     draft = target.with_name(f"pulumi.{os.getpid()}.draft")
     command = [
-        *("go", "build", "-mod=readonly", "-buildvcs=false", "-trimpath"),
+        *("go", "build", "-mod=readonly", "-buildvcs=false"),
         *("-ldflags", f"-s -w -X {_VERSION_VARIABLE}={version}", "-o", str(draft), _PACKAGE),
     ]
     try:
