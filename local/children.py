@@ -1,5 +1,6 @@
 """The processes that a platform runs, remembered on disk, so that the next start ends what a crash left."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from local.processes import Child, boot_id, end_group, kernel_start_time
+from local.processes import Child, ProcessError, boot_id, end_group, kernel_start_time
 from local.stage_folder import read_json, write_json
 
 # PostgreSQL's shutdown checkpoint and the emulator's state are the long ones; both take under a second here.
@@ -72,7 +73,7 @@ class Children:
 
         On Linux they have their stop signal from its death already and are on their way: they get time first.
         """
-        remembered = [entry for entry in read_json(self._file) or [] if entry["boot"] == boot_id()]
+        remembered = [entry for entry in self._remembered() if entry["boot"] == boot_id()]
         left = [entry for entry in remembered if _still_runs(entry)]
         if left:
             self._say(
@@ -91,6 +92,14 @@ class Children:
                 end_group(entry["pid"])
         write_json(self._file, [])
 
+    def _remembered(self) -> list[dict[str, Any]]:
+        try:
+            return list(read_json(self._file) or [])
+        except ProcessError as error:
+            # A machine that crashed while it was written; its processes went with it.
+            self._say(f"{error}; what an earlier platform left running is not known")
+            return []
+
     def _wait(self, child: Child, on_exit: Callable[[int], None] | None) -> None:
         code = _exit_code(child)
         with self._lock:
@@ -107,7 +116,9 @@ class Children:
             self._stopping.discard(child.name)
             if self._children.get(child.name) is child:
                 del self._children[child.name]
-                self._write()
+                # On a full disk the file goes on naming it, which is harmless: its start time tells that it has ended.
+                with contextlib.suppress(OSError):
+                    self._write()
 
     def _write(self) -> None:
         write_json(

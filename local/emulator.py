@@ -7,7 +7,7 @@ interpreter and site-packages: what a zip lacks must be missing here as it would
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,16 @@ class Emulator:
     endpoint: str
     folder: Path
     child: Child
+    found: Mapping[str, int]  # what it wrote before: the service, and when, in nanoseconds since 1970
+
+    def unsaved(self) -> list[str]:
+        """Once it has ended: the services whose state is on disk as this run found it, or not at all.
+
+        It writes all of them at its end, each whole or not at all, and exits with 0 even where it could not.
+        """
+        written = _written(self.folder)
+        # Every run changes this one: it holds the run's mark (generation.py).
+        return sorted(name for name in {"ssm", *self.found} if written.get(name) == self.found.get(name))
 
     def stop(self, seconds: float = 20) -> int:
         """End it; it has written its state when this returns 0."""
@@ -70,6 +80,7 @@ def start_emulator(folder: Path, *, port: int, region: str = REGION) -> Emulator
         "MINISTACK_REGION": region,
         "LOG_LEVEL": "INFO",
     }
+    found = _written(folder)
     child = start("emulator", [str(executable)], env=environment, log=folder / "emulator.log")
     endpoint = f"http://127.0.0.1:{port}"
     try:
@@ -77,7 +88,11 @@ def start_emulator(folder: Path, *, port: int, region: str = REGION) -> Emulator
     except ProcessError:
         child.stop(5)
         raise
-    return Emulator(endpoint=endpoint, folder=folder, child=child)
+    return Emulator(endpoint=endpoint, folder=folder, child=child, found=found)
+
+
+def _written(folder: Path) -> dict[str, int]:
+    return {file.stem: file.stat().st_mtime_ns for file in (folder / "state").glob("*.json")}
 
 
 def is_healthy(endpoint: str) -> bool:

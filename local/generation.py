@@ -5,6 +5,7 @@ in PostgreSQL would then have no tickets. So each start draws a mark and keeps i
 must be the same.
 """
 
+import contextlib
 import secrets
 from pathlib import Path
 
@@ -29,13 +30,23 @@ def check_generation(root: Clients, file: Path) -> None:
     found = _mark(root)
     if accepted is not None and found not in accepted:
         raise LostHalfError(
-            "the emulator was killed and has lost what it held since its start: its queues, tickets and secrets no "
-            "longer fit the database"
+            "the emulator was killed, or could not write its state, and has lost what it held since its start: its "
+            "queues, tickets and secrets no longer fit the database"
         )
     mark = secrets.token_hex(16)
     write_json(file, [mark] if found is None else [mark, found])
     root("ssm").put_parameter(Name=_PARAMETER, Value=mark, Type="String", Overwrite=True)
     write_json(file, [mark])
+
+
+def forget_generation(file: Path) -> None:
+    """Have the next start refuse: the emulator has ended without writing all of its half.
+
+    Written over, because a full disk has no room for a new file.
+    """
+    with contextlib.suppress(FileNotFoundError), file.open("r+") as kept:
+        kept.write("[]")
+        kept.truncate()
 
 
 def _mark(root: Clients) -> str | None:

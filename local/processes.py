@@ -5,6 +5,7 @@ import ctypes
 import os
 import queue
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -20,6 +21,15 @@ _PR_SET_PDEATHSIG = 1
 
 class ProcessError(RuntimeError):
     """A child process did not start, or ended when it should not have. The message holds the end of its log."""
+
+
+def what_failed(error: OSError) -> str:
+    """What the system said, and of which file: one line, also where many files failed at once (``shutil.Error``)."""
+    if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list) and error.args[0]:
+        _, target, reason = error.args[0][0]
+        # Its reasons end with both paths; the number and words before them are the system's.
+        return f"{str(reason).partition(': ')[0]}: {target} (and {len(error.args[0]) - 1} more)"
+    return f"{error.strerror or error}: {error.filename}" if error.filename else error.strerror or str(error)
 
 
 def free_port() -> int:

@@ -4,19 +4,38 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from local.processes import lasting_port
+import click
+
+from local.processes import ProcessError, lasting_port, what_failed
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
+# A name, never a path: a folder is emptied under it.
+_STAGE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+# What may be there before the folder is first held (by their beginnings: a file is a draft before it is whole).
+_BESIDE_NO_LOCK = ("logs", "ports.json", "running.json")
+
+# More resets never meet one start: some file systems (/proc) say of what cannot be made that it is not there.
+_MOST_REMOVALS = 100
+
+
+class FolderError(click.ClickException):
+    """The folder cannot be a stage's: it is not ours, or cannot be written. Every command ends with it, and says it."""
+
+    exit_code = 2
+
 
 def stage_folder(stage: str) -> Path:
-    """Where a stage lives unless somebody says otherwise."""
+    """Where a stage lives unless somebody says otherwise. FolderError for what cannot be a stage's name."""
+    if not _STAGE.fullmatch(stage):
+        raise FolderError(f"{stage!r} is no stage's name: use lower-case letters, digits and single hyphens")
     return REPOSITORY / ".local" / "state" / stage
 
 
@@ -38,11 +57,13 @@ def write_json(path: Path, document: object) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """A file's JSON; None if there is no such file."""
+    """A file's JSON; None if there is no such file. ProcessError if it is cut off, as by a crash."""
     try:
         return json.loads(path.read_text())
     except FileNotFoundError:
         return None
+    except ValueError as error:
+        raise ProcessError(f"{path} is damaged ({error}); `make local-reset` empties the stage") from error
 
 
 class StageFolder:
@@ -73,14 +94,21 @@ class StageFolder:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
+        removals = 0
         while True:
             try:
                 self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
-                lock = self._lock_file.open("w")
+                self._refuse_foreign()
+                lock = self._lock_file.open("a")
             except (FileExistsError, FileNotFoundError):
                 if self.path.exists() and not self.path.is_dir():
-                    raise
-                continue  # removed in this moment
+                    raise FolderError(f"{self.path} is no folder: name another one") from None
+                removals += 1  # in this very moment, by a reset
+                if removals == _MOST_REMOVALS:
+                    raise FolderError(f"{self.path} cannot be made there: name another folder") from None
+                continue
+            except OSError as error:
+                raise FolderError(f"a stage cannot be kept here: {what_failed(error)}") from error
             with lock:
                 try:
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -90,6 +118,16 @@ class StageFolder:
                 if self._lock_file.exists() and self._lock_file.stat().st_ino == os.fstat(lock.fileno()).st_ino:
                     yield
                     return
+
+    def _refuse_foreign(self) -> None:
+        """FolderError for a folder of somebody else's files, which a reset would delete."""
+        # A stage's files come after its lock and go before it, which is empty.
+        foreign = [entry for entry in self.path.iterdir() if not entry.name.startswith(_BESIDE_NO_LOCK)]
+        is_ours = self._lock_file.exists() and self._lock_file.stat().st_size == 0
+        if foreign and not is_ours and foreign[0].exists():
+            raise FolderError(
+                f"{self.path} holds {foreign[0].name}, so it is no stage's: name an empty folder. Nothing was changed"
+            )
 
     def running(self) -> dict[str, Any] | None:
         """What the platform that holds the folder says about itself; None unless one is up."""
@@ -133,14 +171,20 @@ class StageFolder:
         """Hold the folder while in the block, then delete it with all that it keeps; StageInUseError if it is held."""
         with self._locked():
             yield
-            for entry in self.path.iterdir():
-                if entry == self._lock_file:
-                    continue
-                if entry.is_dir() and not entry.is_symlink():
-                    shutil.rmtree(entry)
-                else:
-                    entry.unlink()
-            # The lock goes last: until then nobody else may begin.
-            self._lock_file.unlink()
+            try:
+                self._remove_entries()
+                # The lock goes last: until then nobody else may begin.
+                self._lock_file.unlink()
+            except OSError as error:
+                raise FolderError(f"{self.path} cannot be emptied: {what_failed(error)}") from error
             with contextlib.suppress(OSError):
                 self.path.rmdir()
+
+    def _remove_entries(self) -> None:
+        for entry in self.path.iterdir():
+            if entry == self._lock_file:
+                continue
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()

@@ -21,8 +21,8 @@ import click
 from local.call_recorder import CallRecorder
 from local.children import Children
 from local.control_api import ControlApi, Parts, Readiness
-from local.emulator import Clients, start_emulator
-from local.generation import LostHalfError, check_generation
+from local.emulator import Clients, Emulator, start_emulator
+from local.generation import LostHalfError, check_generation, forget_generation
 from local.handlers.lookups import look_up
 from local.handlers.registry import HANDLERS
 from local.handlers.tasks import run_task
@@ -30,7 +30,7 @@ from local.loopback import serve
 from local.mail_recorder import MailRecorder
 from local.mailbox import Mailbox
 from local.platform import Platform
-from local.processes import ProcessError
+from local.processes import ProcessError, what_failed
 from local.progress import Progress
 from local.provider import Provider
 from local.resource_store import ResourceStore
@@ -46,6 +46,7 @@ _SERVICES = (
     *("sqs", "iam", "sns", "dynamodb", "secretsmanager", "s3", "logs", "ec2", "sesv2", "ecr", "lambda"),
     *("ssm", "rds", "elasticache", "ecs", "elbv2", "cloudwatch"),
 )
+_GENERATION = "generation.json"
 _TASK_DEFINITION = "aws:ecs/taskDefinition:TaskDefinition"
 
 
@@ -59,6 +60,7 @@ class Supervisor:
         self._end = threading.Event()
         self._exit_code = STOPPED
         self._readiness = Readiness()
+        self._emulator: Emulator | None = None
         self._children = Children(folder.path / "children.json", say=progress.say)
         self._began = time.monotonic()
 
@@ -82,8 +84,18 @@ class Supervisor:
             except ProcessError as error:
                 self.end(FAILED)
                 self._fail(f"The platform cannot come up: {error}")
+            except OSError as error:
+                self.end(FAILED)
+                self._fail(f"The platform cannot come up: {what_failed(error)}")
             self._end.wait()
             self._progress.say("going down")
+        if self._emulator is not None and (unsaved := self._emulator.unsaved()):
+            self._exit_code = self._exit_code or FAILED
+            forget_generation(self._folder.path / _GENERATION)
+            self._progress.say(
+                f"the emulator could not write what it holds ({', '.join(unsaved)}): is the disk full? The next start "
+                "will say that it is lost"
+            )
         self._progress.say("everything has ended")
         return self._exit_code
 
@@ -114,11 +126,12 @@ class Supervisor:
             }
         )
         emulator = start_emulator(path / "emulator", port=folder.port("emulator"))
+        self._emulator = emulator
         self._children.watch(emulator.child, on_exit=self._emulator_ended)
         self._progress.say(f"the emulator answers at {emulator.endpoint}")
         clients = Clients(emulator.endpoint)
         down.callback(clients.close)
-        check_generation(clients, path / "generation.json")
+        check_generation(clients, path / _GENERATION)
 
         mailbox = Mailbox(path / "mailbox")
         mail_recorder = MailRecorder(port=folder.port("mail"), upstream_port=folder.port("emulator"), mailbox=mailbox)
@@ -155,6 +168,7 @@ class Supervisor:
 
     def _emulator_ended(self, exit_code: int) -> None:
         log = self._folder.path / "emulator" / "emulator.log"
+        self._emulator = None  # what is lost, the next start says
         reason = f"The emulator ended by itself (exit code {exit_code}): the platform goes down. Its log: {log}"
         self.end(FAILED)
         self._fail(reason)
@@ -223,6 +237,9 @@ def main(stage: str, folder: Path | None, since: float | None) -> None:
             click.echo(f"  {what:<8} {where}", err=True)
         click.echo("Stop that one first: Ctrl-C where it runs, or SIGTERM to its process.", err=True)
         sys.exit(IN_USE)
+    except (ProcessError, OSError) as error:
+        progress.say(f"The platform cannot come up: {what_failed(error) if isinstance(error, OSError) else error}")
+        sys.exit(FAILED)
     sys.exit(exit_code)
 
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 from botocore.exceptions import BotoCoreError, ClientError
 
 from local.handlers.handler import HandlerError
-from local.processes import ProcessError
+from local.processes import ProcessError, what_failed
 
 T = TypeVar("T")
 
@@ -52,3 +52,5 @@ def refusals() -> Iterator[None]:
         raise HandlerError(re.sub(r", value: .*?(, (?=type|valid)|$)", r"\1", str(error), flags=re.M)) from None
     except ProcessError as error:
         raise HandlerError(str(error)) from error
+    except OSError as error:
+        raise HandlerError(f"this machine: {what_failed(error)}") from error

@@ -2,6 +2,7 @@
 
 import os
 import queue
+import shutil
 import signal
 import subprocess
 import sys
@@ -123,3 +124,26 @@ def test_grandchildren_of_a_child_that_was_killed_are_ended_too(tmp_path: Path) 
     os.kill(child.pid, signal.SIGKILL)
 
     wait_until("the grandchild has ended", lambda: _is_gone(grandchild), seconds=5)
+
+
+def test_a_list_that_a_crash_of_the_machine_cut_off_keeps_nobody_from_starting_anew(tmp_path: Path) -> None:
+    (tmp_path / "children.json").write_text('[{"name": "emu')
+    said: list[str] = []
+
+    _children(tmp_path, said).end_leftovers()
+
+    assert "children.json is damaged" in said[0]
+    assert read_json(tmp_path / "children.json") == []
+
+
+def test_a_child_is_ended_though_the_list_can_no_longer_be_written(tmp_path: Path) -> None:
+    children = Children(tmp_path / "state" / "children.json", say=lambda _: None)
+    (tmp_path / "state").mkdir()
+    child = start("long", _SLEEPER, env={}, log=None)
+    children.watch(child)
+    shutil.rmtree(tmp_path / "state")
+
+    children.stop("long", seconds=5)
+
+    assert _is_gone(child.pid)
+    assert children.names() == []

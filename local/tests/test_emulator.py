@@ -1,8 +1,14 @@
 """The emulator decides as AWS does: by signature and by policy."""
 
+import os
+import sys
+from pathlib import Path
+
 import pytest
 from botocore.exceptions import ClientError
 
+from local.emulator import Emulator
+from local.processes import start
 from tests.fixtures.emulator import RunningEmulator, allow
 
 pytestmark = pytest.mark.integration
@@ -22,3 +28,26 @@ def test_a_role_may_do_what_its_statement_says_and_nothing_else(emulator: Runnin
 def test_a_role_without_statements_may_do_nothing(emulator: RunningEmulator) -> None:
     with pytest.raises(ClientError, match="AccessDenied"):
         emulator.client_as("dynamodb").list_tables()
+
+
+def test_what_an_emulator_did_not_write_at_its_end_is_known(tmp_path: Path) -> None:
+    child = start("emulator", [sys.executable, "-c", ""], env={}, log=None)
+    child.wait(10)
+    state = tmp_path / "state"
+    state.mkdir()
+    found = {"ssm": 1_000_000_000, "sqs": 1_000_000_000}
+
+    def written(name: str, at: int) -> None:
+        (state / f"{name}.json").touch()
+        os.utime(state / f"{name}.json", ns=(at, at))
+
+    first = Emulator(endpoint="", folder=tmp_path, child=child, found={})
+    assert first.unsaved() == ["ssm"]
+    later = Emulator(endpoint="", folder=tmp_path, child=child, found=found)
+    written("ssm", 2_000_000_000)
+    written("sqs", 1_000_000_000)
+    assert later.unsaved() == ["sqs"]
+    # Whatever the clock says: it may have been set back meanwhile.
+    written("sqs", 500_000_000)
+    assert later.unsaved() == []
+    assert first.unsaved() == []

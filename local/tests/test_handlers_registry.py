@@ -4,9 +4,12 @@ import importlib
 import inspect
 import keyword
 import re
+import shutil
 
 import pytest
 
+from local.handlers.handler import HandlerError
+from local.handlers.refusals import refusals
 from local.handlers.registry import HANDLERS, REMEMBERED_ONLY
 
 # The SDK's own modules name what they deprecate while they are imported.
@@ -39,3 +42,14 @@ def test_what_is_only_remembered_belongs_to_types_that_there_are() -> None:
 
 def _camel_case(name: str) -> str:
     return re.sub(r"_(.)", lambda match: match[1].upper(), name)
+
+
+def test_a_full_disk_is_a_refusal_in_one_line_however_many_files_failed() -> None:
+    reason = "[Errno 28] No space left on device: '/cache/1' -> '/state/1'"
+
+    with pytest.raises(HandlerError) as refused, refusals():
+        raise shutil.Error([("/cache/1", "/state/1", reason), ("/cache/2", "/state/2", reason)])
+
+    assert str(refused.value) == "this machine: [Errno 28] No space left on device: /state/1 (and 1 more)"
+    with pytest.raises(HandlerError, match="this machine: Read-only file system: /state/3"), refusals():
+        raise OSError(30, "Read-only file system", "/state/3")

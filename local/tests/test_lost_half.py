@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from local.emulator import Clients
-from local.generation import LostHalfError, check_generation
+from local.generation import LostHalfError, check_generation, forget_generation
 from local.processes import free_port
 from local.stage_folder import read_json, write_json
 from tests.fixtures.emulator import RunningEmulator
@@ -63,6 +63,24 @@ def test_a_refused_start_changes_no_mark(root: Clients, tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(LostHalfError):
             check_generation(root, file)
+
+
+def test_an_emulator_that_could_not_write_its_half_is_a_loss_at_the_next_start(root: Clients, tmp_path: Path) -> None:
+    file = tmp_path / "generation.json"
+    check_generation(root, file)
+    size = file.stat().st_size
+
+    forget_generation(file)
+
+    assert file.stat().st_size < size  # a full disk has no room for more
+    with pytest.raises(LostHalfError, match="could not write"):
+        check_generation(root, file)
+
+
+def test_there_is_nothing_to_forget_of_a_stage_that_never_came_up(tmp_path: Path) -> None:
+    forget_generation(tmp_path / "generation.json")
+
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_emulator_that_is_not_there_is_no_loss(tmp_path: Path) -> None:

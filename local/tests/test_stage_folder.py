@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from local.stage_folder import StageFolder, StageInUseError, read_json, write_json
+from local.processes import ProcessError
+from local.stage_folder import FolderError, StageFolder, StageInUseError, read_json, stage_folder, write_json
 
 pytestmark = pytest.mark.unit
 
@@ -118,3 +119,49 @@ def test_many_at_once_never_hold_one_folder_together_though_it_is_emptied_betwee
 
     assert held > 0
     assert most == 1
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../..", "/", "/home", "dev/../..", "Dev", "dev ", "-dev", "dév"])
+def test_no_stage_has_a_name_under_which_a_reset_would_reach_other_folders(name: str) -> None:
+    with pytest.raises(FolderError, match="no stage's name"):
+        stage_folder(name)
+
+
+@pytest.mark.parametrize("lock", [None, "a lock of somebody else's"])
+def test_a_folder_with_somebody_elses_files_is_neither_held_nor_emptied(tmp_path: Path, lock: str | None) -> None:
+    (tmp_path / "thesis.tex").write_text("three years of work")
+    if lock is not None:
+        (tmp_path / "lock").write_text(lock)
+    before = {path.name: path.read_text() for path in tmp_path.iterdir()}
+
+    for verb in (StageFolder(tmp_path).held, StageFolder(tmp_path).emptied):
+        with pytest.raises(FolderError, match="Nothing was changed"), verb():
+            pass
+
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == before
+
+
+def test_a_folder_with_nothing_but_what_comes_before_the_lock_is_taken(tmp_path: Path) -> None:
+    folder = StageFolder(tmp_path / "dev")
+    (folder.path / "logs").mkdir(parents=True)
+    (folder.path / "logs" / "driver.log").write_text("first")
+    folder.port("control")
+
+    with folder.held():
+        assert (folder.path / "logs" / "driver.log").exists()
+
+
+def test_where_a_file_or_nothing_writable_is_the_folder_is_refused_in_words(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    for path in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/nothing-can-be-made-here")):
+        for verb in (StageFolder(path).held, StageFolder(path).emptied):
+            with pytest.raises(FolderError, match=path.name), verb():
+                pass
+
+
+def test_a_file_that_a_crash_of_the_machine_cut_off_is_named_with_the_way_out(tmp_path: Path) -> None:
+    (tmp_path / "resources.json").write_text('[{"type": "aws:')
+
+    with pytest.raises(ProcessError, match=r"resources\.json is damaged .*make local-reset"):
+        read_json(tmp_path / "resources.json")
