@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,14 +14,13 @@ from tests.image.container_store import ContainerStore
 
 # Everything is mounted in a namespace that ends with the process. `exec`: signals reach the program itself.
 _ENTER = """
-mount --bind "$1" "$1"
-mount -o remount,bind,ro "$1"
-mount --rbind /dev "$1/dev"
-mount --bind /proc "$1/proc"
-root=$1 user=$2
-shift 2
-exec "$0" --userspec="$user" "$root" "$@"
+mount --bind "$2" "$2"
+mount -o remount,bind,ro "$2"
+mount --rbind /dev "$2/dev"
+mount --bind /proc "$2/proc"
+exec "$0" -I "$@"
 """
+_PROGRAM = Path(__file__).with_name("enter.py")
 
 
 @dataclass(kw_only=True)
@@ -36,8 +36,8 @@ class Container:
         """Start ``command`` (the image's own by default) in it, with the image's environment and ``environment``."""
         own = dict(entry.split("=", 1) for entry in self.config["Env"])
         log = self.logs / f"container-{len(self.processes)}.log"
-        chroot, shell, unshare = (shutil.which(program) or program for program in ("chroot", "sh", "unshare"))
-        enter = [unshare, "--mount", "--propagation", "private", shell, "-ec", _ENTER, chroot]
+        unshare = [shutil.which("unshare") or "unshare", "--mount", "--propagation", "private"]
+        enter = [*unshare, "/bin/sh", "-ec", _ENTER, sys.executable, str(_PROGRAM)]
         child = start(
             "container",
             [*enter, str(self.root), self.config["User"], *(command or self.config["Cmd"])],

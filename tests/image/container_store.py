@@ -13,7 +13,7 @@ from pathlib import Path
 
 from local.processes import wait_until
 
-_PROGRAMS = ("buildah", "debootstrap", "unshare", "chroot")
+_PROGRAMS = ("buildah", "debootstrap", "unshare")
 _DRIVERS = ("overlay", "vfs")  # vfs copies whole images, and works on any file system
 _STEP_SECONDS = 600
 _WAIT_SECONDS = 600
