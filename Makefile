@@ -18,6 +18,7 @@ help: ## Show this list
 # Environments. A stamp is newer than its lock, so that a second run has nothing to do.
 ENV := .venv/.stamp
 EMULATOR_ENV := .local/emulator/.stamp
+AUDITOR_ENV := .local/auditor/.stamp
 
 .PHONY: env
 env: $(ENV) $(EMULATOR_ENV) ## Make the environments from their hashed locks (the other targets do it by themselves)
@@ -42,6 +43,13 @@ $(EMULATOR_ENV): local/emulator.lock | $(ENV)
 	@VIRTUAL_ENV=.local/emulator $(BIN)/uv pip sync --quiet --require-hashes local/emulator.lock
 	@touch $@
 
+$(AUDITOR_ENV): local/auditor.lock | $(ENV)
+	@echo "Installing local/auditor.lock into .local/auditor (1.4 GB; a minute or two)"
+	@mkdir -p .local
+	@$(PYTHON) -m venv .local/auditor
+	@VIRTUAL_ENV=.local/auditor $(BIN)/uv pip sync --quiet --require-hashes local/auditor.lock
+	@touch $@
+
 LOCK = $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-annotate --no-header
 
@@ -49,6 +57,7 @@ LOCK = $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version
 lock: $(ENV) ## Write the locks anew from pyproject.toml (no address gets into them)
 	@$(LOCK) --group dev --output-file requirements.lock
 	@$(LOCK) --group emulator --output-file local/emulator.lock
+	@$(LOCK) --group auditor --output-file local/auditor.lock
 	@$(LOCK) --group api --constraint requirements.lock --output-file apps/api/requirements.lock
 	@$(LOCK) --group worker --constraint requirements.lock --output-file apps/worker/requirements.lock
 	@$(LOCK) --group tickets --constraint requirements.lock --output-file apps/tickets/requirements.lock
@@ -158,3 +167,8 @@ local-grant: $(ENV) ## Make EMAIL= an organiser of a stage that runs on this mac
 .PHONY: rehearse
 rehearse: $(ENV) $(EMULATOR_ENV) $(ZIPS) ## Deploy STAGE to this machine, book, flip, destroy; say what each step did (ARGS=--json)
 	@exec $(BIN)/python -m local.rehearse --stage $(STAGE) $(ARGS)
+
+.PHONY: auditor audit
+auditor: $(AUDITOR_ENV) ## Make the auditor's environment, so that `make test` audits too (1.4 GB)
+audit: $(ENV) $(EMULATOR_ENV) $(AUDITOR_ENV) $(ZIPS) ## Audit dev and prod on this machine with Prowler; compare with docs/security.md
+	@exec $(BIN)/python -m local.audit

@@ -70,7 +70,7 @@ def test_the_default_security_group_is_closed(both_on: "Recording") -> None:
 
 
 def test_from_outside_the_network_only_the_doors_and_replies_are_let_in(both_on: "Recording") -> None:
-    """Replies need their ports, because an ACL remembers no connection; and packets too large for a link are told of."""
+    """Replies need their ports, because an ACL remembers no connection; too large packets must be told of."""
     acl = both_on.one("aws:ec2/defaultNetworkAcl:DefaultNetworkAcl", "default")
     assert acl.inputs["defaultNetworkAclId"] == "main-default-acl"
     by_number = sorted(acl.inputs["ingress"], key=lambda rule: rule["ruleNo"])
