@@ -4,7 +4,7 @@ import asyncio
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -101,7 +101,9 @@ def postgres_port(certificates: Certificates, tmp_path_factory: pytest.TempPathF
         log=folder / "server.log",
         stop_signal=signal.SIGINT,
     )
-    yield from until_done(child, port)
+    # It takes connections before it serves them, and tells whoever comes so early that it is starting up.
+    log = folder / "server.log"
+    yield from until_done(child, port, is_ready=lambda: "ready to accept connections" in log.read_text())
 
 
 @pytest.fixture(scope="module")
@@ -121,11 +123,11 @@ def redis_port(certificates: Certificates, tmp_path_factory: pytest.TempPathFact
         log=folder / "server.log",
         cwd=folder,
     )
-    yield from until_done(child, port)
+    yield from until_done(child, port, is_ready=lambda: accepts_connections(port))
 
 
-def until_done(child: Child, port: int) -> Iterator[int]:
-    wait_until(f"{child.name} is ready", lambda: accepts_connections(port), seconds=30, alive=child)
+def until_done(child: Child, port: int, *, is_ready: Callable[[], bool]) -> Iterator[int]:
+    wait_until(f"{child.name} is ready", is_ready, seconds=30, alive=child)
     yield port
     child.stop()
 
