@@ -12,10 +12,11 @@ from typing import NoReturn
 
 import click
 
+from local.drivers.stack_config import StackConfigError, load_stack_config
 from local.processes import ProcessError
 from local.progress import Progress
 from local.session import Session, SessionError, reset_stage, running_platform
-from local.stage_folder import StageFolder, StageInUseError, read_json, stage_folder, write_json
+from local.stage_folder import REPOSITORY, StageFolder, StageInUseError, read_json, stage_folder, write_json
 from local.stage_tasks import StageTasks
 from ops.exits import exits
 from ops.grant.role_grant import ORGANISER, RoleGrant
@@ -43,6 +44,7 @@ def _end(number: int, _: FrameType | None) -> NoReturn:
 @click.option("--folder", type=click.Path(path_type=Path), help="State folder, emptied first; .local/state/demo.")
 def demo(stage: str, seats: int, customers: int, folder: Path | None) -> None:
     """Book seats and watch the mail and the tickets come; exit 0 only if all of it happened."""
+    _require_stage(stage)
     kept = StageFolder(folder or stage_folder(_DEMO))
     progress = Progress()
     try:
@@ -66,6 +68,9 @@ def demo(stage: str, seats: int, customers: int, folder: Path | None) -> None:
 @click.option("--folder", type=click.Path(path_type=Path), help="State folder; .local/state/<stage>.")
 def up(stage: str, compute: str, data: str, folder: Path | None) -> None:
     """Bring a stage up as it was left, and stay until Ctrl-C."""
+    _require_stage(stage)
+    if compute == "on" and data == "off":
+        _fail("COMPUTE=on needs DATA=on: the API cannot run without its database. Set DATA=on, or COMPUTE=off.", 2)
     kept = StageFolder(folder or stage_folder(stage))
     progress = Progress()
     try:
@@ -90,11 +95,14 @@ def up(stage: str, compute: str, data: str, folder: Path | None) -> None:
 def reset(stage: str, folder: Path | None) -> None:
     """Delete all that a stage keeps on this machine; refused while it runs."""
     kept = StageFolder(folder or stage_folder(stage))
+    if not kept.path.exists():
+        click.echo(f"nothing is kept for stage {stage}: there is no {kept.path}")
+        return
     try:
         reset_stage(kept, Progress())
     except StageInUseError as error:
         _fail(f"{error}. Stop it first (Ctrl-C where it runs); nothing was deleted.", 2)
-    click.echo(f"{kept.path} is empty: the next start begins anew")
+    click.echo(f"{kept.path} is deleted: the next start begins anew")
 
 
 @main.command()
@@ -108,6 +116,14 @@ def grant(stage: str, folder: Path | None, email: str, role: str, *, revoke: boo
     """Give a registered account of a running stage a role, by a one-off task as on AWS."""
     wanted = RoleGrant(stage=stage, email=email.strip(), role=role, revoke=revoke)
     wanted.carry_out(StageTasks(StageFolder(folder or stage_folder(stage))), say=click.echo)
+
+
+def _require_stage(stage: str) -> None:
+    """Before anything is started for it."""
+    try:
+        load_stack_config(REPOSITORY, stage=stage, overrides={})
+    except StackConfigError as error:
+        _fail(str(error), 2)
 
 
 def _import_demo() -> None:
@@ -180,7 +196,7 @@ def _demo_accounts(session: Session) -> list[tuple[str, str, str]]:
 def _description(session: Session, stage: str, accounts: list[tuple[str, str, str]] | None) -> str:
     lines = ["", f"Stage {stage} is up."]
     if accounts is None:
-        lines.append("  API       off (this is the serverless half alone)")
+        lines.append(f"  API       off: this is the serverless half alone; `make local STAGE={stage}` brings it back")
     else:
         lines.append(f"  API       {session.api_url}")
         lines += [f"  {role:<9} {email}  password {password}" for role, email, password in accounts]

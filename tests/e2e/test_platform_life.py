@@ -220,9 +220,35 @@ def test_compute_without_data_is_refused_with_what_to_set(tmp_path: Path) -> Non
     done = _local("up", "--data", "off", "--folder", str(tmp_path / "stage"))
 
     assert done.returncode == 2
-    assert re.search(r"the program refuses: .*computeEnabled is true .*dataEnabled is false", done.stdout, re.DOTALL)
-    assert "Traceback" not in done.stdout + done.stderr
-    assert _processes(tmp_path / "stage") == []
+    assert "Set DATA=on, or COMPUTE=off." in done.stderr
+    assert not (tmp_path / "stage").exists()
+
+
+def test_what_the_program_refuses_ends_the_platform_with_its_own_sentence(tmp_path: Path) -> None:
+    log = tmp_path / "output.log"
+    config = {**ALL_ON, "dataEnabled": "false"}
+    folder = StageFolder(tmp_path / "stage")
+
+    with (
+        pytest.raises(SessionError) as refused,
+        running_platform(folder, stage="dev", config=config, progress=Progress(log=log), log=log),
+    ):
+        pass
+
+    assert refused.value.exit_code == 2
+    assert re.search(
+        r"the program refuses: .*computeEnabled is true .*dataEnabled is false", log.read_text(), re.DOTALL
+    )
+    assert _processes(folder.path) == []
+
+
+def test_a_stage_without_a_file_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    done = _local("up", "--stage", "nonsense", "--folder", str(tmp_path / "stage"))
+
+    assert done.returncode == 2
+    assert "Pulumi.nonsense.yaml is missing" in done.stderr
+    assert "dev, prod" in done.stderr
+    assert not (tmp_path / "stage").exists()
 
 
 def test_nothing_listens_on_other_than_loopback(platform: RunningPlatform) -> None:
