@@ -7,4 +7,5 @@ pytest_plugins = [
     "tests.fixtures.servers",
     "tests.fixtures.migrated_database",
     "tests.fixtures.running_api",
+    "tests.fixtures.pulumi_cli",
 ]

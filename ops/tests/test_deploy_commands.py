@@ -292,8 +292,9 @@ def test_a_sigterm_reaches_pulumi_as_an_interrupt_that_it_ends_well_from(command
 )
 def test_make_runs_the_command_of_its_target(target: str) -> None:
     shown = subprocess.run(
-        ["make", "--dry-run", "--old-file=.venv/.stamp", target, "STAGE=prod"],
+        ["make", "--no-print-directory", "--dry-run", "--old-file=.venv/.stamp", target, "STAGE=prod"],
         cwd=ROOT,
+        env={"PATH": os.environ["PATH"]},  # not of the make that may run this test
         capture_output=True,
         text=True,
         check=True,

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,10 +20,7 @@ from ops.refusal import Failure, Refusal
 from ops.stage_file import StageFile, find_stage_file
 from ops.tests.stages import STAGE_FILE, FakeAws, ScriptedConsole, make_project
 
-pytestmark = [
-    pytest.mark.engine,
-    pytest.mark.skipif(shutil.which("pulumi") is None, reason="no pulumi on PATH"),
-]
+pytestmark = pytest.mark.engine
 
 SECONDS = 60
 EVERYTHING = {"minitickets-dev-tickets", "minitickets-dev-db"}
@@ -76,7 +72,7 @@ class Rig:
 
 
 @pytest.fixture
-def rig(tmp_path: Path) -> Iterator[Rig]:
+def rig(tmp_path: Path, cli: Path) -> Iterator[Rig]:
     project = make_project(tmp_path / "project")
     (project / "Pulumi.yaml").write_text("name: minitickets\nruntime: python\n")
     process = subprocess.Popen([sys.executable, str(Path(__file__).with_name("engine_rig.py")), str(tmp_path)])
@@ -84,7 +80,7 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
         _wait(lambda: (tmp_path / "ports.json").exists(), "the provider does not serve")
         ports = json.loads((tmp_path / "ports.json").read_text())
         environment = {
-            "PATH": os.pathsep.join((str(_wrapper(tmp_path, ports["language"])), os.environ["PATH"])),
+            "PATH": os.pathsep.join((str(_wrapper(tmp_path, cli, ports["language"])), os.environ["PATH"])),
             "HOME": str(tmp_path),
             "PULUMI_HOME": str(tmp_path / "home"),
             "PULUMI_BACKEND_URL": f"file://{tmp_path}/backend",
@@ -104,9 +100,8 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
         process.wait(SECONDS)
 
 
-def _wrapper(folder: Path, language_port: int) -> Path:
+def _wrapper(folder: Path, real: Path, language_port: int) -> Path:
     """A `pulumi` that runs the rig's program by its language server, so that no language host is needed."""
-    real = shutil.which("pulumi")
     program = folder / "bin" / "pulumi"
     program.parent.mkdir()
     program.write_text(

@@ -6,20 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from local.engine.cli import find_cli, why_none
 from local.engine.guests import book, open_event
 from local.stage_folder import REPOSITORY
 from tests.fixtures.deployed_stage import SEATS, DeployedStage, label_of, new_stage
-
-
-@pytest.fixture(scope="session")
-def cli(pytestconfig: pytest.Config) -> Path:
-    """The CLI: on PATH, or built (once a machine); where neither can be, the engine's tests are skipped."""
-    reason = why_none()
-    if reason is not None:
-        pytest.skip(reason)
-    terminal = pytestconfig.pluginmanager.get_plugin("terminalreporter")
-    return find_cli(say=lambda text: terminal.write_line(text) if terminal else None)
 
 
 @pytest.fixture(scope="session")
