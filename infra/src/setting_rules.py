@@ -36,6 +36,8 @@ def origin(url: str) -> str:
     """An origin as browsers send it: scheme, host, perhaps a port."""
     if not re.fullmatch(r"https?://[A-Za-z0-9.-]+(:\d{1,5})?", url):
         raise ValueError("an origin is wanted, such as https://tickets.example.org, without a final slash or path")
+    if re.fullmatch(r"http://.*:80|https://.*:443", url):
+        raise ValueError("browsers leave the usual port out, so the API would take every change for another site's")
     return url
 
 

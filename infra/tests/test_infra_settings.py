@@ -55,6 +55,7 @@ def test_a_required_key_that_is_missing_is_named_with_what_to_type(key: str) -> 
         ("sender", "nobody", "match pattern"),
         ("publicUrl", "https://tickets.example.org/", "without a final slash"),
         ("publicUrl", "tickets.example.org", "https://tickets.example.org"),
+        ("publicUrl", "https://tickets.example.org:443", "leave the usual port out"),
         ("certificateArn", "arn:aws:iam::123456789012:role/x", "match pattern"),
         ("allowedCidrs", '["203.0.113.7/24"]', "203.0.113.0/24"),
         ("allowedCidrs", '["::/0"]', "no IPv4 network"),

@@ -37,7 +37,7 @@ from minitickets_api.trpc import openapi
 from minitickets_api.trpc.endpoint import Endpoint
 from minitickets_api.trpc.registry import Registry
 
-# Each part's share of the 25 s that a container has between SIGTERM and SIGKILL; requests have 10 (__main__).
+# Each part's share of the 30 s that a container has between SIGTERM and SIGKILL; requests have 10 (server.py).
 STOP_SECONDS = 12
 _PASSWORD_CHECK_SECONDS = 1
 _log = logging.getLogger(__name__)
