@@ -5,7 +5,7 @@ import secrets
 import signal
 import subprocess
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import date
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -15,6 +15,7 @@ import click
 from local.drivers.stack_config import StackConfigError, load_stack_config
 from local.processes import ProcessError
 from local.progress import Progress
+from local.seeding import evening, organiser, seed
 from local.session import Session, SessionError, reset_stage, running_platform
 from local.stage_folder import REPOSITORY, StageFolder, StageInUseError, read_json, stage_folder, write_json
 from local.stage_tasks import StageTasks
@@ -156,41 +157,23 @@ def _wait_a_little(session: Session) -> None:
 
 
 def _demo_accounts(session: Session) -> list[tuple[str, str, str]]:
-    """(role, email, password) of a local stage's accounts; they and an event are made at the first start."""
-    from local.demo import seed
+    """(role, email, password) of a local stage's accounts; they and an event are made at the first start.
 
-    file = session.folder.path / "demo-accounts.json"
-    passwords = read_json(file) or {"organiser": secrets.token_urlsafe(9), "customer": secrets.token_urlsafe(9)}
-    write_json(file, passwords)
-    starts_at = (datetime.now(UTC) + timedelta(days=30)).strftime("%Y-%m-%dT20:00:00")
-    seed(
-        session,
-        {
-            "accounts": [
-                {
-                    "email": f"{role}@example.org",
-                    "name": f"Demo {role.capitalize()}",
-                    "password": password,
-                    "organiser": role == "organiser",
-                }
-                for role, password in passwords.items()
-            ],
-            "events": [
-                {
-                    "eventId": "5f0c4b0e-6a53-4b0b-9c5e-3f3d4b2f9a10",
-                    "title": "Opening night",
-                    "venue": "Paramount Theatre, Seattle",
-                    "startsAt": starts_at,
-                    "timeZone": "America/Los_Angeles",
-                    "rows": [{"row": row, "seats": 20} for row in "ABCDE"],
-                    "priceMinor": 4_500,
-                    "currency": "USD",
-                    "organiser": "organiser@example.org",
-                }
-            ],
-        },
-    )
-    return [(role, f"{role}@example.org", password) for role, password in passwords.items()]
+    The event stays as it was then: people have tickets for it. Once it has begun there is another.
+    """
+    file = session.folder.path / "demo.json"
+    demo = read_json(file)
+    if demo is None:
+        host, password = organiser(), secrets.token_urlsafe(9)
+        guest = {"email": "customer@example.org", "name": "Ada Customer", "password": password}
+        demo = {"accounts": [host, guest], "events": []}
+    if not demo["events"] or demo["events"][-1]["startsAt"][:10] <= f"{date.today()}":
+        rows = dict.fromkeys("ABCDE", 20)
+        demo["events"].append(evening("Opening night", rows=rows, organiser_email=demo["accounts"][0]["email"]))
+    write_json(file, demo)
+    seed(session, demo)
+    roles = ("organiser", "customer")
+    return [(role, one["email"], one["password"]) for role, one in zip(roles, demo["accounts"], strict=True)]
 
 
 def _description(session: Session, stage: str, accounts: list[tuple[str, str, str]] | None) -> str:

@@ -1,18 +1,18 @@
 """`make demo`: the whole flow once, watched: booked, published, mail accepted, tickets ready, QR codes verified."""
 
-import json
 import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import httpx
 
 from local.emulator import Clients
 from local.progress import Progress
+from local.seeding import evening, organiser, seed
 from local.session import Session
 from local.ticket_scan import ScanError, scan
 from local.visitor import ApiRefusedError, Visitor
@@ -77,32 +77,10 @@ def _seed(session: Session, seating: Sequence[str]) -> str:
     for seat in seating:
         row = seat.partition("-")[0]
         rows[row] = rows.get(row, 0) + 1
-    starts_at = (datetime.now(UTC) + timedelta(days=30)).strftime("%Y-%m-%dT20:00:00")
-    organiser = {
-        "email": "organiser@example.org",
-        "name": "Otto Organiser",
-        "password": secrets.token_urlsafe(12),
-        "organiser": True,
-    }
-    event = {
-        "title": "Opening night",
-        "venue": "Paramount Theatre, Seattle",
-        "startsAt": starts_at,
-        "timeZone": "America/Los_Angeles",
-        "rows": [{"row": row, "seats": count} for row, count in rows.items()],
-        "priceMinor": 4_500,
-        "currency": "USD",
-        "organiser": organiser["email"],
-    }
-    seeded = seed(session, {"accounts": [organiser], "events": [event]})
+    host = organiser()
+    event = evening("Opening night", rows=rows, organiser_email=host["email"])
+    seeded = seed(session, {"accounts": [host], "events": [event]})
     return str(seeded["events"][0]["eventId"])
-
-
-def seed(session: Session, document: Mapping[str, Any]) -> dict[str, Any]:
-    """Put accounts and events into the stage's database, by a one-off task of the API; what it made."""
-    output = session.run_task(["python", "-m", "minitickets_api.seed"], environment={"SEED": json.dumps(document)})
-    made: dict[str, Any] = json.loads(output.strip().splitlines()[-1])
-    return made
 
 
 def _seat_names(count: int) -> list[str]:

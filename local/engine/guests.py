@@ -3,16 +3,14 @@
 import hashlib
 import secrets
 import time
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
 
-from local.demo import seed
 from local.emulator import Clients
+from local.seeding import evening, organiser, seed
 from local.session import Session
 from local.visitor import ApiRefusedError, Visitor
 
@@ -54,24 +52,9 @@ class Held:
 
 def open_event(session: Session) -> str:
     """An event a month ahead, with an organiser of its own; its id."""
-    organiser = {
-        "email": "organiser@example.org",
-        "name": "Otto Organiser",
-        "password": secrets.token_urlsafe(12),
-        "organiser": True,
-    }
-    event = {
-        "eventId": str(uuid.uuid4()),
-        "title": "Dress rehearsal",
-        "venue": "Paramount Theatre, Seattle",
-        "startsAt": (datetime.now(UTC) + timedelta(days=30)).strftime("%Y-%m-%dT20:00:00"),
-        "timeZone": "America/Los_Angeles",
-        "rows": [{"row": _ROW, "seats": _ROW_SEATS}],
-        "priceMinor": 4_500,
-        "currency": "USD",
-        "organiser": organiser["email"],
-    }
-    return str(seed(session, {"accounts": [organiser], "events": [event]})["events"][0]["eventId"])
+    host = organiser()
+    event = evening("Dress rehearsal", rows={_ROW: _ROW_SEATS}, organiser_email=host["email"])
+    return str(seed(session, {"accounts": [host], "events": [event]})["events"][0]["eventId"])
 
 
 def book(session: Session, *, event_id: str, number: int, seats: int) -> Guest:

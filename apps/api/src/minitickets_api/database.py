@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import asyncpg
 
 from minitickets_api.refusals import Code, Refusal
+from minitickets_api.settings import DatabaseSettings
 
 # Amazon's certificates for RDS, which no system ships; the image puts them here. Absent, the system's own count.
 RDS_CA_BUNDLE = Path("/etc/ssl/certs/rds-global-bundle.pem")
@@ -131,6 +132,25 @@ async def connect(
         server_settings={**_SERVER_SETTINGS, "application_name": application_name},
     )
     return database
+
+
+@asynccontextmanager
+async def command_pool(settings: DatabaseSettings, *, application_name: str) -> AsyncIterator[asyncpg.Pool]:
+    """A pool of one connection, for a command; closed when the context is left."""
+    database = await connect(
+        host=settings.host,
+        port=settings.port,
+        name=settings.name,
+        user=settings.user,
+        password=settings.password.get_secret_value(),
+        sslmode=settings.sslmode,
+        application_name=application_name,
+        max_size=1,
+    )
+    try:
+        yield database.pool
+    finally:
+        await database.close()
 
 
 def connection_is_lost(error: BaseException) -> bool:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import asyncpg
 
-from minitickets_api.database import connect, connection
+from minitickets_api.database import command_pool, connection
 from minitickets_api.refusals import Refusal
 from minitickets_api.services.accounts import normalise_email
 from minitickets_api.settings import DatabaseSettings, SettingsError
@@ -55,20 +55,8 @@ async def set_organiser(pool: asyncpg.Pool, *, email: str, is_organiser: bool) -
 
 
 async def _run(settings: DatabaseSettings, *, email: str, is_organiser: bool) -> Granted | None:
-    database = await connect(
-        host=settings.host,
-        port=settings.port,
-        name=settings.name,
-        user=settings.user,
-        password=settings.password.get_secret_value(),
-        sslmode=settings.sslmode,
-        application_name="minitickets-grant",
-        max_size=1,
-    )
-    try:
-        return await set_organiser(database.pool, email=email, is_organiser=is_organiser)
-    finally:
-        await database.close()
+    async with command_pool(settings, application_name="minitickets-grant") as pool:
+        return await set_organiser(pool, email=email, is_organiser=is_organiser)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -17,7 +17,7 @@ import asyncpg
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
-from minitickets_api.database import connect, connection
+from minitickets_api.database import command_pool, connection
 from minitickets_api.refusals import Refusal
 from minitickets_api.services.accounts import normalise_email, normalise_name
 from minitickets_api.services.passwords import Passwords, normalise
@@ -238,20 +238,8 @@ on conflict (event_id, seat) do update set position = excluded.position
 
 async def _run(settings: SeedSettings) -> Seeded:
     document = SeedDocument.from_json(settings.document.get_secret_value())
-    database = await connect(
-        host=settings.host,
-        port=settings.port,
-        name=settings.name,
-        user=settings.user,
-        password=settings.password.get_secret_value(),
-        sslmode=settings.sslmode,
-        application_name="minitickets-seed",
-        max_size=1,
-    )
-    try:
-        return await seed(database.pool, document)
-    finally:
-        await database.close()
+    async with command_pool(settings, application_name="minitickets-seed") as pool:
+        return await seed(pool, document)
 
 
 def main() -> int:
