@@ -27,6 +27,7 @@ class Platform:
         self.credentials = CredentialsEndpoint(port=folder.port("credentials"), root=root_clients)
         self.balancer = Balancer()
         self.differences: set[str] = set()
+        self._lent: dict[str, Mapping[str, str]] = {}  # environments of the processes that run
         self._folder = folder
         self._clients = root_clients
         self._children = children
@@ -49,8 +50,14 @@ class Platform:
         cwd: Path | None = None,
         on_exit: Callable[[int], None] | None = None,
     ) -> Child:
+        def ended(exit_code: int) -> None:
+            self.credentials.revoke(self._lent.pop(name, {}))
+            if on_exit is not None:
+                on_exit(exit_code)
+
         child = start(name, argv, env=env, log=self.state / "logs" / f"{name}.log", cwd=cwd)
-        self._children.watch(child, on_exit=on_exit)
+        self._lent[name] = env
+        self._children.watch(child, on_exit=ended)
         return child
 
     def adopt_process(self, child: Child, *, on_exit: Callable[[int], None] | None = None) -> None:
@@ -58,6 +65,7 @@ class Platform:
 
     def stop_process(self, name: str, *, seconds: float = 10) -> None:
         self._children.stop(name, seconds=seconds)
+        self.credentials.revoke(self._lent.pop(name, {}))
 
     def lend_credentials(self, role_arn: str) -> Mapping[str, str]:
         return self.credentials.lend(role_arn)

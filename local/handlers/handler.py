@@ -64,7 +64,7 @@ class PlatformServices(Protocol):
         """Stop a child, if it runs."""
 
     def lend_credentials(self, role_arn: str) -> Mapping[str, str]:
-        """Environment by which a process gets credentials of a role as ECS gives them (refreshed, revocable)."""
+        """Environment by which a process gets credentials of a role as ECS gives them, until that process ends."""
 
     def balance(self, name: str, *, port: int) -> None:
         """Listen on 127.0.0.1:``port`` and pass each connection to a target of ``name`` (none: 503)."""

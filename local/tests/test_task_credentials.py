@@ -1,5 +1,6 @@
 """Tasks get the credentials of their role as ECS gives them."""
 
+import threading
 from collections.abc import Iterator
 
 import httpx
@@ -11,6 +12,7 @@ from local.credentials import CredentialsEndpoint
 from local.emulator import Clients, Credentials
 from local.processes import free_port
 from tests.fixtures.emulator import RunningEmulator, allow
+from tests.fixtures.handled_stage import HandledStage
 
 pytestmark = pytest.mark.integration
 
@@ -63,6 +65,25 @@ def test_a_revoked_token_lends_no_more(emulator: RunningEmulator, endpoint: Cred
 
     endpoint.revoke(lent)
 
+    with pytest.raises(CredentialRetrievalError):
+        ContainerProvider(environ=dict(lent)).load()
+
+
+@pytest.mark.parametrize("ends", ["stopped", "by itself"])
+def test_what_was_lent_to_a_process_ends_with_it(stage: HandledStage, emulator: RunningEmulator, ends: str) -> None:
+    platform = stage.platform
+    lent = platform.lend_credentials(emulator.make_role())
+    ended = threading.Event()
+    seconds = "60" if ends == "stopped" else "0.1"
+    child = platform.start_process("sleeper", ["/bin/sleep", seconds], env=lent, on_exit=lambda _: ended.set())
+    assert ContainerProvider(environ=dict(lent)).load() is not None
+
+    if ends == "stopped":
+        platform.stop_process("sleeper")
+    else:
+        assert ended.wait(10)
+
+    assert child.exit_code() is not None
     with pytest.raises(CredentialRetrievalError):
         ContainerProvider(environ=dict(lent)).load()
 
