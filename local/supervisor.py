@@ -159,7 +159,7 @@ class Supervisor:
                 differences=platform.differences,
             )
         )
-        self._progress.say(f"the platform is up after {time.monotonic() - self._began:.1f} s")
+        self._progress.say(f"the platform takes programs after {time.monotonic() - self._began:.1f} s")
         threading.Thread(target=clients.warm, args=(_SERVICES,), name="warm clients", daemon=True).start()
 
     def _fail(self, reason: str) -> None:
