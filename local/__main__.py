@@ -2,12 +2,10 @@
 
 import importlib
 import secrets
-import signal
 import subprocess
 import sys
 from datetime import date
 from pathlib import Path
-from types import FrameType
 from typing import NoReturn
 
 import click
@@ -17,6 +15,7 @@ from local.processes import ProcessError
 from local.progress import Progress
 from local.seeding import evening, organiser, seed
 from local.session import Session, SessionError, reset_stage, running_platform
+from local.signals import end_on_signals
 from local.stage_folder import REPOSITORY, StageFolder, StageInUseError, read_json, stage_folder, write_json
 from local.stage_tasks import StageTasks
 from ops.exits import exits
@@ -30,12 +29,7 @@ _SWITCH = click.Choice(["on", "off"])
 @click.group(context_settings={"max_content_width": 110})
 def main() -> None:
     """The deployed program on this machine."""
-    # Ended from outside, it still ends what it started.
-    signal.signal(signal.SIGTERM, _end)
-
-
-def _end(number: int, _: FrameType | None) -> NoReturn:
-    sys.exit(128 + number)
+    end_on_signals()
 
 
 @main.command()

@@ -5,13 +5,11 @@ Exit codes: 0 it found what the document lists, and nothing else; 1 not so, or t
 """
 
 import json
-import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import NoReturn
 
 import click
@@ -22,6 +20,7 @@ from local.emulator import ACCOUNT, REGION, ROOT_SECRET_KEY
 from local.processes import ProcessError
 from local.progress import Progress
 from local.session import SessionError, reset_stage, running_platform
+from local.signals import end_on_signals
 from local.stage_folder import REPOSITORY, StageFolder, StageInUseError, stage_folder
 
 AUDITOR = REPOSITORY / ".local" / "auditor"
@@ -164,7 +163,7 @@ def _environment(endpoint: str, *, home: Path) -> dict[str, str]:
 @click.option("--stage", "stages", multiple=True, default=("dev", "prod"), show_default=True, help="Stages to audit.")
 def main(stages: tuple[str, ...]) -> None:
     """Audit stages on this machine with Prowler; AWS is never asked, and no stage that runs is touched."""
-    signal.signal(signal.SIGTERM, _end)  # ended from outside, it still ends what it started
+    end_on_signals()
     progress = Progress()
     different = False
     for stage in stages:
@@ -190,10 +189,6 @@ def _lines(stage: str, found: list[str]) -> Iterator[str]:
         return
     yield f"Stage {stage} differs from {document}. Mend the program, or list it there with its reason:"
     yield from (f"  {sentence}" for sentence in found)
-
-
-def _end(number: int, _: FrameType | None) -> NoReturn:
-    sys.exit(128 + number)
 
 
 def _fail(text: str, exit_code: int) -> NoReturn:

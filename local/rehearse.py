@@ -5,12 +5,10 @@ Exit codes: 0 nothing was lost and the preview after the flips is empty; 1 not s
 """
 
 import json
-import signal
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
 from typing import NoReturn
 
 import click
@@ -23,6 +21,7 @@ from local.engine.stage_copy import StageCopyError
 from local.processes import ProcessError
 from local.progress import Progress
 from local.session import reset_stage
+from local.signals import end_on_signals
 from local.stage_folder import StageFolder, StageInUseError, stage_folder
 
 LOST, CANNOT_BEGIN = 1, 2
@@ -43,7 +42,7 @@ class _OnStderr(Progress):
 @click.option("--folder", type=click.Path(path_type=Path), help="State folder, emptied first.")
 def main(stage: str, *, as_json: bool, folder: Path | None) -> None:
     """Show what a deploy and the switches would do to STAGE, and that nothing is lost. AWS is never asked."""
-    signal.signal(signal.SIGTERM, _end)  # ended from outside, it still ends what it started
+    end_on_signals()
     kept = StageFolder(folder or stage_folder(f"rehearsal-{stage}"))
     log = kept.path / "logs" / "rehearsal.log"
     progress = _OnStderr(log=log)
@@ -59,10 +58,6 @@ def main(stage: str, *, as_json: bool, folder: Path | None) -> None:
         _fail(f"{error}\nThe log is {log}", LOST)
     click.echo(json.dumps(report.to_json(), indent=2) if as_json else "\n".join(_lines(report)))
     sys.exit(LOST if report.problems else 0)
-
-
-def _end(number: int, _: FrameType | None) -> NoReturn:
-    sys.exit(128 + number)
 
 
 def _lines(report: Report) -> Iterator[str]:

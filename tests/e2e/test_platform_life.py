@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -266,6 +267,17 @@ def test_nothing_listens_on_other_than_loopback(platform: RunningPlatform) -> No
     assert {address for address, _ in listening} <= {"0100007F", "0" * 24 + "01000000"}
 
 
+@contextmanager
+def _killed_after(process: "subprocess.Popen[str]", *, seconds: float) -> Iterator[None]:
+    """Reading what a process says must come to an end, whatever it does."""
+    timer = threading.Timer(seconds, process.kill)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 def _target(link: Path) -> str:
     try:
         return str(link.readlink())
@@ -280,10 +292,20 @@ def _socket_table(name: str) -> Iterator[tuple[str, str, str]]:
         yield fields[1].partition(":")[0], fields[3], fields[9]
 
 
-def test_ctrl_c_ends_everything_and_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("inherited", [signal.SIG_DFL, signal.SIG_IGN], ids=["terminal", "background job"])
+def test_ctrl_c_ends_everything_and_says_so(tmp_path: Path, inherited: signal.Handlers) -> None:
     folder = tmp_path / "stage"
     command = [sys.executable, "-m", "local", "up", "--compute", "off", "--data", "off", "--folder", str(folder)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+    with (
+        subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, inherited),
+        ) as process,
+        _killed_after(process, seconds=90),
+    ):
         assert process.stdout is not None
         assert any("Ctrl-C" in line for line in process.stdout)
         processes = _processes(folder)
