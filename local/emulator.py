@@ -7,14 +7,13 @@ interpreter and site-packages: what a zip lacks must be missing here as it would
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import botocore.session
 from botocore.config import Config
-from botocore.loaders import create_loader
 
 from local.processes import Child, ProcessError, start, wait_until
 
@@ -113,32 +112,34 @@ class Credentials:
     session_token: str | None = None
 
 
-# Every session reads the services' models and endpoints (half a second) unless all share one loader, which remembers.
-_MODELS = create_loader()
+# One for all identities: each session reads the services' models and endpoints anew, which takes half a second.
+_SESSION = botocore.session.Session()
+_MAKING = threading.Lock()  # making a client is not safe in two threads at once; using one is
 
 
 class Clients:
     """botocore clients of one emulator under one identity, one per service, for any thread."""
 
     def __init__(self, endpoint: str, *, credentials: Credentials | None = None, region: str = REGION) -> None:
-        credentials = credentials or Credentials()
         self._endpoint = endpoint
-        session = botocore.session.Session()
-        session.register_component("data_loader", _MODELS)
-        session.set_credentials(credentials.access_key_id, credentials.secret_access_key, credentials.session_token)
-        self._make: Callable[..., Any] = session.create_client
+        self._credentials = credentials or Credentials()
         self._region = region
         self._clients: dict[str, Any] = {}
-        self._lock = threading.Lock()  # making a client is not safe in two threads at once; using one is
 
     def __call__(self, service: str) -> Any:
-        with self._lock:
+        client = self._clients.get(service)
+        if client is not None:
+            return client
+        with _MAKING:
             if service not in self._clients:
                 # One attempt: an answer is an answer here, and a retry would only hide or delay it.
-                self._clients[service] = self._make(
+                self._clients[service] = _SESSION.create_client(
                     service,
                     region_name=self._region,
                     endpoint_url=self._endpoint,
+                    aws_access_key_id=self._credentials.access_key_id,
+                    aws_secret_access_key=self._credentials.secret_access_key,
+                    aws_session_token=self._credentials.session_token,
                     config=Config(
                         retries={"total_max_attempts": 1},
                         inject_host_prefix=False,
@@ -156,7 +157,7 @@ class Clients:
 
     def close(self) -> None:
         """Close their connections."""
-        with self._lock:
+        with _MAKING:
             for client in self._clients.values():
                 client.close()
             self._clients.clear()

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,6 +67,14 @@ def read_json(path: Path) -> Any:
         raise ProcessError(f"{path} is damaged ({error}); `make local-reset` empties the stage") from error
 
 
+def _is_no_folder(path: Path) -> bool:
+    """Whether something else is there; one look, because a folder may go between two."""
+    try:
+        return not stat.S_ISDIR(path.stat().st_mode)
+    except FileNotFoundError:
+        return False
+
+
 class StageFolder:
     """Paths in a stage's folder, its lock, and the ports that it answers at for ever."""
 
@@ -101,7 +110,7 @@ class StageFolder:
                 self._refuse_foreign()
                 lock = self._lock_file.open("a")
             except (FileExistsError, FileNotFoundError):
-                if self.path.exists() and not self.path.is_dir():
+                if _is_no_folder(self.path):
                     raise FolderError(f"{self.path} is no folder: name another one") from None
                 removals += 1  # in this very moment, by a reset
                 if removals == _MOST_REMOVALS:
@@ -115,18 +124,34 @@ class StageFolder:
                 except BlockingIOError:
                     raise StageInUseError(self.path, self.running()) from None
                 # Whoever removed the folder meanwhile took the file with it, and the next one locks another.
-                if self._lock_file.exists() and self._lock_file.stat().st_ino == os.fstat(lock.fileno()).st_ino:
+                if self._lock_is(lock.fileno()):
                     yield
                     return
 
+    def _lock_is(self, file: int) -> bool:
+        try:
+            return self._lock_file.stat().st_ino == os.fstat(file).st_ino
+        except FileNotFoundError:
+            return False
+
     def _refuse_foreign(self) -> None:
         """FolderError for a folder of somebody else's files, which a reset would delete."""
-        # A stage's files come after its lock and go before it, which is empty.
-        foreign = [entry for entry in self.path.iterdir() if not entry.name.startswith(_BESIDE_NO_LOCK)]
-        is_ours = self._lock_file.exists() and self._lock_file.stat().st_size == 0
-        if foreign and not is_ours and foreign[0].exists():
+        entries = list(self.path.iterdir())
+        try:
+            has_lock, is_empty = True, self._lock_file.stat().st_size == 0
+        except FileNotFoundError:
+            has_lock, is_empty = False, True
+        # A stage's files come after its lock and go before it, which is empty; the lock itself may come and go between
+        # two looks, while others start and reset.
+        foreign = [
+            entry for entry in entries if entry != self._lock_file and not entry.name.startswith(_BESIDE_NO_LOCK)
+        ]
+        found = next((entry for entry in foreign if not has_lock and entry.exists()), None)
+        if not is_empty:
+            found = self._lock_file
+        if found is not None:
             raise FolderError(
-                f"{self.path} holds {foreign[0].name}, so it is no stage's: name an empty folder. Nothing was changed"
+                f"{self.path} holds {found.name}, so it is no stage's: name an empty folder. Nothing was changed"
             )
 
     def running(self) -> dict[str, Any] | None:
