@@ -20,6 +20,10 @@ ENV := .venv/.stamp
 EMULATOR_ENV := .local/emulator/.stamp
 AUDITOR_ENV := .local/auditor/.stamp
 
+# uv takes seconds, but does not know pip's own settings (an index, a certificate): where it fails, pip tries.
+WITH_PIP = { echo "uv could not (see above); pip tries, which takes minutes" >&2; \
+	$(1) -m pip install --quiet --disable-pip-version-check --require-hashes -r $(2); }
+
 .PHONY: env
 env: $(ENV) $(EMULATOR_ENV) ## Make the environments from their hashed locks (the other targets do it by themselves)
 
@@ -32,7 +36,7 @@ env: $(ENV) $(EMULATOR_ENV) ## Make the environments from their hashed locks (th
 $(ENV): requirements.lock pyproject.toml | .venv/bin/python
 	@echo "Installing requirements.lock into .venv"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r local/installer.lock
-	@VIRTUAL_ENV=.venv $(BIN)/uv pip sync --quiet --require-hashes requirements.lock
+	@VIRTUAL_ENV=.venv $(BIN)/uv pip sync --quiet --require-hashes requirements.lock || $(call WITH_PIP,$(BIN)/python,requirements.lock)
 	@VIRTUAL_ENV=.venv $(BIN)/uv pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -40,7 +44,7 @@ $(EMULATOR_ENV): local/emulator.lock | $(ENV)
 	@echo "Installing local/emulator.lock into .local/emulator"
 	@mkdir -p .local
 	@$(PYTHON) -m venv .local/emulator
-	@VIRTUAL_ENV=.local/emulator $(BIN)/uv pip sync --quiet --require-hashes local/emulator.lock
+	@VIRTUAL_ENV=.local/emulator $(BIN)/uv pip sync --quiet --require-hashes local/emulator.lock || $(call WITH_PIP,.local/emulator/bin/python,local/emulator.lock)
 	@touch $@
 
 $(AUDITOR_ENV): local/auditor.lock | $(ENV)
