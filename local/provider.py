@@ -165,7 +165,7 @@ class Provider:
             raise HandlerError(f"{key} does not exist")
         return stored
 
-    def _keep(self, declared: Declared, id: str, outputs: Mapping[str, Any]) -> StoredResource:  # noqa: A002
+    def _keep(self, declared: Declared, id: str, outputs: Mapping[str, Any]) -> StoredResource:
         return self._store.put(
             StoredResource(
                 key=declared.key,

@@ -30,7 +30,7 @@ class KnownResources:
         """All of them, oldest first."""
         return [StoredResource.from_json(document) for document in self._control.get("/resources")]
 
-    def find(self, token: str, *, name: str, id: str, outputs: Properties) -> StoredResource | None:  # noqa: A002
+    def find(self, token: str, *, name: str, id: str, outputs: Properties) -> StoredResource | None:
         """The one of this id; where several share it (revisions of a task definition do), the one of its ARN."""
         same = [found for found in self.all() if found.key.type == token and found.id == id]
         if outputs.get("arn"):

@@ -21,18 +21,18 @@ class Target(Handler):
     def create(self, name: str, inputs: Inputs) -> Made:
         return Made(inputs["resourceId"], self.update(inputs["resourceId"], {}, inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         # Nothing but the platform's own record holds it, so there is never one to adopt; and it goes with its service.
         return Made(id, self._outputs(inputs)) if id and self._service(inputs) else None
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         if new["minCapacity"] > new["maxCapacity"]:
             raise HandlerError("ValidationException: Maximum capacity cannot be less than minimum capacity")
         if self._service(new) is None:
             raise HandlerError(f"ValidationException: ECS service doesn't exist: {new['resourceId']}")
         return self._outputs(new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         return
 
     def _service(self, inputs: Inputs) -> dict[str, Any] | None:
@@ -57,13 +57,13 @@ class Policy(Handler):
         title = physical_name(inputs, name)
         return Made(title, self._outputs(title, inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         return Made(id, self._outputs(id, inputs)) if id else None
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         return self._outputs(id, new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         return
 
     def _outputs(self, title: str, inputs: Inputs) -> Outputs:

@@ -41,7 +41,7 @@ class LogGroup(Handler):
         self._set_retention(group, inputs)
         return Made(group, self._outputs(group, inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         group = id or inputs.get("name")
         if not group:
             return None
@@ -49,7 +49,7 @@ class LogGroup(Handler):
         exists = any(entry["logGroupName"] == group for entry in listed)
         return Made(group, self._outputs(group, inputs)) if exists else None
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         logs = self.platform.aws("logs")
         self._set_retention(id, new)
         outputs = self._outputs(id, new)
@@ -59,7 +59,7 @@ class LogGroup(Handler):
             logs.tag_resource(resourceArn=outputs["arn"], tags=tags)
         return outputs
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         if outputs.get("skipDestroy"):
             return
         gone(lambda: self.platform.aws("logs").delete_log_group(logGroupName=id))
@@ -90,13 +90,13 @@ class LogMetricFilter(Handler):
         title = physical_name(inputs, name)
         return Made(title, self.update(title, {}, {**inputs, "name": title}))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         title, group = id or inputs.get("name"), inputs["logGroupName"]
         listed = found(lambda: self.platform.aws("logs").describe_metric_filters(logGroupName=group))
         exists = title and any(entry["filterName"] == title for entry in (listed or {}).get("metricFilters", []))
         return Made(str(title), {**inputs, "name": title}) if exists else None
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         transformation = chosen(
             new["metricTransformation"],
             {"name": "metricName", "namespace": "metricNamespace", "unit": "unit"},
@@ -113,7 +113,7 @@ class LogMetricFilter(Handler):
         )
         return {**new, "name": id}
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         logs, group = self.platform.aws("logs"), outputs["logGroupName"]
         gone(lambda: logs.delete_metric_filter(logGroupName=group, filterName=id))
 
@@ -129,18 +129,18 @@ class MetricAlarm(Handler):
         self._put(alarm, inputs)
         return Made(alarm, self._outputs(alarm, inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         alarm = id or inputs.get("name")
         if not alarm:
             return None
         listed = self.platform.aws("cloudwatch").describe_alarms(AlarmNames=[alarm])["MetricAlarms"]
         return Made(alarm, self._outputs(alarm, inputs)) if listed else None
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         self._put(id, new)
         return self._outputs(id, new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         gone(lambda: self.platform.aws("cloudwatch").delete_alarms(AlarmNames=[id]))
 
     def _put(self, alarm: str, inputs: Inputs) -> None:
@@ -178,16 +178,16 @@ class Dashboard(Handler):
     def create(self, name: str, inputs: Inputs) -> Made:
         return Made(inputs["dashboardName"], self.update(inputs["dashboardName"], {}, inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         name = id or inputs["dashboardName"]
         exists = found(lambda: self.platform.aws("cloudwatch").get_dashboard(DashboardName=name)) is not None
         return Made(name, self._outputs(name, inputs)) if exists else None
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         self.platform.aws("cloudwatch").put_dashboard(DashboardName=id, DashboardBody=new["dashboardBody"])
         return self._outputs(id, new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         gone(lambda: self.platform.aws("cloudwatch").delete_dashboards(DashboardNames=[id]))
 
     def _outputs(self, name: str, inputs: Inputs) -> Outputs:

@@ -42,14 +42,14 @@ class Table(Handler):
         self._set_backups(table, {}, inputs)
         return Made(table, _outputs(described, inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         table = id or inputs.get("name")
         if not table:
             return None
         answer = found(lambda: self.platform.aws("dynamodb").describe_table(TableName=table))
         return Made(table, _outputs(answer["Table"], inputs)) if answer else None
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         dynamodb = self.platform.aws("dynamodb")
         live = dynamodb.describe_table(TableName=id)["Table"]
         wanted = bool(new.get("deletionProtectionEnabled"))
@@ -74,7 +74,7 @@ class Table(Handler):
             dynamodb.tag_resource(ResourceArn=arn, Tags=tags)
         return _outputs(dynamodb.describe_table(TableName=id)["Table"], new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         gone(lambda: self.platform.aws("dynamodb").delete_table(TableName=id))
 
     def _set_indexes(self, table: str, live: dict[str, Any], new: Inputs) -> None:

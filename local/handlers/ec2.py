@@ -13,7 +13,7 @@ def tag_specification(kind: str, inputs: Inputs) -> list[dict[str, Any]]:
     return [{"ResourceType": kind, "Tags": tags}] if tags else []
 
 
-def retag(platform: PlatformServices, id: str, old: Inputs, new: Inputs) -> None:  # noqa: A002
+def retag(platform: PlatformServices, id: str, old: Inputs, new: Inputs) -> None:
     """Make the tags of a thing those of ``new``."""
     ec2 = platform.aws("ec2")
     if removed := tags_gone(old, new):
@@ -27,11 +27,11 @@ class NetworkHandler(Handler):
 
     kind: str  # EC2's resource type, such as "vpc"
 
-    def arn(self, id: str) -> str:  # noqa: A002
+    def arn(self, id: str) -> str:
         """Its ARN."""
         return f"arn:aws:ec2:{self.platform.region}:{self.platform.account}:{self.kind}/{id}"
 
-    def outputs(self, id: str, inputs: Inputs, **more: Any) -> Outputs:  # noqa: A002
+    def outputs(self, id: str, inputs: Inputs, **more: Any) -> Outputs:
         """Its outputs: the inputs, and what AWS adds."""
         owner = {"ownerId": self.platform.account, "tagsAll": tags_of(inputs)}
         return {**inputs, "id": id, "arn": self.arn(id), **owner, **more}
@@ -50,17 +50,17 @@ class Vpc(NetworkHandler):
         self._set_names(vpc, inputs)
         return Made(vpc, self._outputs(vpc, inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         if not id or not found(lambda: self.platform.aws("ec2").describe_vpcs(VpcIds=[id])["Vpcs"]):
             return None
         return Made(id, self._outputs(id, inputs))
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         self._set_names(id, new)
         retag(self.platform, id, old, new)
         return self._outputs(id, new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         gone(lambda: self.platform.aws("ec2").delete_vpc(VpcId=id))
 
     def _set_names(self, vpc: str, inputs: Inputs) -> None:
@@ -101,13 +101,13 @@ class InternetGateway(NetworkHandler):
             ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=inputs["vpcId"])
         return Made(gateway, self.outputs(gateway, inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         ec2 = self.platform.aws("ec2")
         if not id or not found(lambda: ec2.describe_internet_gateways(InternetGatewayIds=[id])["InternetGateways"]):
             return None
         return Made(id, self.outputs(id, inputs))
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         ec2 = self.platform.aws("ec2")
         if old.get("vpcId") != new.get("vpcId"):
             if old.get("vpcId"):
@@ -117,7 +117,7 @@ class InternetGateway(NetworkHandler):
         retag(self.platform, id, old, new)
         return self.outputs(id, new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         ec2 = self.platform.aws("ec2")
         if outputs.get("vpcId"):
             gone(lambda: ec2.detach_internet_gateway(InternetGatewayId=id, VpcId=outputs["vpcId"]))
@@ -153,18 +153,18 @@ class Subnet(NetworkHandler):
         self._set_addresses(subnet, inputs)
         return Made(subnet, self.outputs(subnet, inputs, availabilityZone=made["AvailabilityZone"]))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         listed = found(lambda: self.platform.aws("ec2").describe_subnets(SubnetIds=[id])["Subnets"]) if id else None
         if not listed:
             return None
         return Made(id, self.outputs(id, inputs, availabilityZone=listed[0]["AvailabilityZone"]))
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         self._set_addresses(id, new)
         retag(self.platform, id, old, new)
         return self.outputs(id, new, availabilityZone=old["availabilityZone"])
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         gone(lambda: self.platform.aws("ec2").delete_subnet(SubnetId=id))
 
     def _set_addresses(self, subnet: str, inputs: Inputs) -> None:
@@ -184,16 +184,16 @@ class Eip(NetworkHandler):
         allocation: str = made["AllocationId"]
         return Made(allocation, self._outputs(allocation, made["PublicIp"], inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         ec2 = self.platform.aws("ec2")
         listed = found(lambda: ec2.describe_addresses(AllocationIds=[id])["Addresses"]) if id else None
         return Made(id, self._outputs(id, listed[0]["PublicIp"], inputs)) if listed else None
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         retag(self.platform, id, old, new)
         return self._outputs(id, old["publicIp"], new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         gone(lambda: self.platform.aws("ec2").release_address(AllocationId=id))
 
     def _outputs(self, allocation: str, address: str, inputs: Inputs) -> Outputs:
@@ -215,17 +215,17 @@ class NatGateway(NetworkHandler):
         )["NatGateway"]["NatGatewayId"]
         return Made(gateway, self.outputs(gateway, inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         ec2 = self.platform.aws("ec2")
         listed = found(lambda: ec2.describe_nat_gateways(NatGatewayIds=[id])["NatGateways"]) if id else None
         live = [gateway for gateway in listed or [] if gateway["State"] != "deleted"]
         return Made(id, self.outputs(id, inputs)) if live else None
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         retag(self.platform, id, old, new)
         return self.outputs(id, new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         gone(lambda: self.platform.aws("ec2").delete_nat_gateway(NatGatewayId=id))
 
 
@@ -255,12 +255,12 @@ class VpcEndpoint(NetworkHandler):
         )["VpcEndpoint"]["VpcEndpointId"]
         return Made(endpoint, self.outputs(endpoint, inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         ec2 = self.platform.aws("ec2")
         listed = found(lambda: ec2.describe_vpc_endpoints(VpcEndpointIds=[id])["VpcEndpoints"]) if id else None
         return Made(id, self.outputs(id, inputs)) if listed else None
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         request: dict[str, Any] = {}
         for ours, theirs in (
             ("routeTableIds", "RouteTableIds"),
@@ -279,5 +279,5 @@ class VpcEndpoint(NetworkHandler):
         retag(self.platform, id, old, new)
         return self.outputs(id, new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         gone(lambda: self.platform.aws("ec2").delete_vpc_endpoints(VpcEndpointIds=[id]))

@@ -24,16 +24,16 @@ class DefaultNetworkAcl(NetworkHandler):
         retag(self.platform, acl, {}, inputs)
         return Made(acl, self.outputs(acl, inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         # It exists with its VPC; only a create makes it the program's.
         return Made(id, self.outputs(id, inputs)) if id else None
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         self._set_rules(id, new)
         retag(self.platform, id, old, new)
         return self.outputs(id, new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         """AWS has no way to delete it: the provider only forgets it, and so do we."""
 
     def _set_rules(self, acl: str, inputs: Inputs) -> None:

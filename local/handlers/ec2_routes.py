@@ -30,12 +30,12 @@ class RouteTable(NetworkHandler):
             ec2.create_route(RouteTableId=table, **_destination(route, "cidrBlock"), **_target(route))
         return Made(table, self.outputs(table, inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         ec2 = self.platform.aws("ec2")
         listed = found(lambda: ec2.describe_route_tables(RouteTableIds=[id])["RouteTables"]) if id else None
         return Made(id, self.outputs(id, inputs)) if listed else None
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         ec2 = self.platform.aws("ec2")
         wanted = new.get("routes") or []
         for route in old.get("routes") or []:
@@ -47,7 +47,7 @@ class RouteTable(NetworkHandler):
         retag(self.platform, id, old, new)
         return self.outputs(id, new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         gone(lambda: self.platform.aws("ec2").delete_route_table(RouteTableId=id))
 
 
@@ -65,7 +65,7 @@ class Route(Handler):
         )
         return Made(self._id(inputs), {**inputs, "state": "active", "origin": "CreateRoute"})
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         ec2 = self.platform.aws("ec2")
         tables = found(lambda: ec2.describe_route_tables(RouteTableIds=[inputs["routeTableId"]])["RouteTables"])
         wanted = inputs.get("destinationCidrBlock")
@@ -73,13 +73,13 @@ class Route(Handler):
             return None
         return Made(self._id(inputs), {**inputs, "state": "active", "origin": "CreateRoute"})
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         self.platform.aws("ec2").replace_route(
             RouteTableId=new["routeTableId"], **_destination(new, "destinationCidrBlock"), **_target(new)
         )
         return {**new, "state": "active", "origin": "CreateRoute"}
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         ec2 = self.platform.aws("ec2")
         destination = _destination(outputs, "destinationCidrBlock")
         gone(lambda: ec2.delete_route(RouteTableId=outputs["routeTableId"], **destination))
@@ -100,7 +100,7 @@ class RouteTableAssociation(Handler):
         )["AssociationId"]
         return Made(association, dict(inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         ec2 = self.platform.aws("ec2")
         tables = found(lambda: ec2.describe_route_tables(RouteTableIds=[inputs["routeTableId"]])["RouteTables"])
         for table in tables or []:
@@ -109,11 +109,11 @@ class RouteTableAssociation(Handler):
                     return Made(entry["RouteTableAssociationId"], dict(inputs))
         return None
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         self.platform.aws("ec2").replace_route_table_association(AssociationId=id, RouteTableId=new["routeTableId"])
         return dict(new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         gone(lambda: self.platform.aws("ec2").disassociate_route_table(AssociationId=id))
 
 

@@ -30,7 +30,7 @@ class SecurityGroup(NetworkHandler):
         self._set_rules(group, {}, inputs)
         return Made(group, self.outputs(group, inputs, name=title))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         ec2 = self.platform.aws("ec2")
         if not id and not (inputs.get("name") and inputs.get("vpcId")):
             return None
@@ -45,12 +45,12 @@ class SecurityGroup(NetworkHandler):
         group = listed[0]["GroupId"]
         return Made(group, self.outputs(group, inputs, name=listed[0]["GroupName"]))
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         self._set_rules(id, old, new)
         retag(self.platform, id, old, new)
         return self.outputs(id, new, name=old["name"])
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         ec2 = self.platform.aws("ec2")
         if outputs.get("revokeRulesOnDelete"):
             for rule in ec2.describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [id]}])[
@@ -84,16 +84,16 @@ class DefaultSecurityGroup(NetworkHandler):
         retag(self.platform, group, {}, inputs)
         return Made(group, self.outputs(group, inputs, name="default"))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         # It exists with its VPC; only a create makes it the program's.
         return Made(id, self.outputs(id, inputs, name="default")) if id else None
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         self._set_rules(id, new)
         retag(self.platform, id, old, new)
         return self.outputs(id, new, name="default")
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         """AWS has no way to delete it: the provider only forgets it, and so do we."""
 
     def _group(self, inputs: Inputs) -> str:
@@ -134,17 +134,17 @@ class SecurityGroupRule(Handler):
         rule = _authorize(self, group, _permission(inputs, group), egress=inputs["type"] == "egress")
         return Made(rule, {**inputs, "securityGroupRuleId": rule})
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         rule = id and _rule_of(self, id)
         return Made(id, {**inputs, "securityGroupRuleId": id}) if rule else None
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         group, egress = new["securityGroupId"], new["type"] == "egress"
         _revoke_by_id(self, group, id, egress=egress)
         rule = _authorize(self, group, _permission(new, group), egress=egress)
         return {**new, "securityGroupRuleId": rule}
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         rule = outputs.get("securityGroupRuleId", id)
         _revoke_by_id(self, outputs["securityGroupId"], rule, egress=outputs["type"] == "egress")
 
@@ -160,11 +160,11 @@ class _OneWayRule(Handler):
         retag(self.platform, rule, {}, inputs)
         return Made(rule, self._outputs(rule, inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         rule = id and _rule_of(self, id)
         return Made(id, self._outputs(id, inputs)) if rule else None
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         permission = _one_peer(new)
         wanted = {key: value for key, value in permission.items() if key in ("IpProtocol", "FromPort", "ToPort")}
         for ranges, theirs, ours in (
@@ -187,7 +187,7 @@ class _OneWayRule(Handler):
         retag(self.platform, id, old, new)
         return self._outputs(id, new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         _revoke_by_id(self, outputs["securityGroupId"], id, egress=self.egress)
 
     def _outputs(self, rule: str, inputs: Inputs) -> Outputs:

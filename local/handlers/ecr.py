@@ -27,7 +27,7 @@ class Repository(Handler):
         )["repository"]
         return Made(repository, _outputs(made["repositoryArn"], made["repositoryUri"], inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         repository = id or inputs.get("name")
         if not repository:
             return None
@@ -37,7 +37,7 @@ class Repository(Handler):
         live = answer["repositories"][0]
         return Made(repository, _outputs(live["repositoryArn"], live["repositoryUri"], inputs))
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         ecr = self.platform.aws("ecr")
         ecr.put_image_tag_mutability(repositoryName=id, imageTagMutability=new.get("imageTagMutability", "MUTABLE"))
         ecr.put_image_scanning_configuration(repositoryName=id, imageScanningConfiguration=_scanning(new))
@@ -47,7 +47,7 @@ class Repository(Handler):
             ecr.tag_resource(resourceArn=old["arn"], tags=tags)
         return _outputs(old["arn"], old["repositoryUrl"], new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         ecr = self.platform.aws("ecr")
         force = bool(outputs.get("forceDelete"))
         gone(lambda: ecr.delete_repository(repositoryName=id, force=force))
@@ -65,15 +65,15 @@ class LifecyclePolicy(Handler):
         )
         return Made(inputs["repository"], dict(inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         repository = id or inputs["repository"]
         exists = found(lambda: self.platform.aws("ecr").get_lifecycle_policy(repositoryName=repository)) is not None
         return Made(repository, dict(inputs)) if exists else None
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         raise HandlerError("a lifecycle policy cannot change: every input replaces it")
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         gone(lambda: self.platform.aws("ecr").delete_lifecycle_policy(repositoryName=id))
 
 

@@ -24,7 +24,7 @@ class Cluster(Handler):
         )["cluster"]["clusterArn"]
         return Made(arn, outputs_of(arn, inputs, name=title))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         reference = id or inputs.get("name")
         if not reference:
             return None
@@ -34,13 +34,13 @@ class Cluster(Handler):
         arn = listed[0]["clusterArn"]
         return Made(arn, outputs_of(arn, inputs, name=listed[0]["clusterName"]))
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         settings = list(new.get("settings") or [{"name": "containerInsights", "value": "disabled"}])
         self.platform.aws("ecs").update_cluster_settings(cluster=id, settings=settings)
         retag(self.platform, id, old, new)
         return outputs_of(id, new, name=old["name"])
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         ecs = self.platform.aws("ecs")
         services = found(lambda: ecs.list_services(cluster=id)["serviceArns"]) or []
         if services:
@@ -80,7 +80,7 @@ class TaskDefinitionHandler(Handler):
         )["taskDefinition"]
         return Made(inputs["family"], self._outputs(made, inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         """Nothing is adopted: a revision more does no harm, a wrong one would."""
         ecs = self.platform.aws("ecs")
         if not id:
@@ -88,12 +88,12 @@ class TaskDefinitionHandler(Handler):
         answer = found(lambda: ecs.describe_task_definition(taskDefinition=id)["taskDefinition"])
         return Made(id, self._outputs(answer, inputs)) if answer else None
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         retag(self.platform, old["arn"], old, new)
         kept = {key: old[key] for key in ("arn", "arnWithoutRevision", "revision")}
         return {**new, **kept, "tagsAll": tags_of(new)}
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         if outputs.get("skipDestroy"):
             return
         ecs = self.platform.aws("ecs")

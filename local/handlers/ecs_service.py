@@ -88,7 +88,7 @@ class Service(Handler):
             raise
         return Made(arn, outputs)
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         title = id.rsplit("/", 1)[-1] or inputs.get("name")
         live = self._live(inputs.get("cluster", "default"), title) if title else None
         if live is None:
@@ -99,7 +99,7 @@ class Service(Handler):
             self.resume(arn, outputs)
         return Made(arn, outputs)
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         definition = TaskDefinition.find(self.platform, new["taskDefinition"])
         require_execution_permissions(self.platform, definition)
         outputs = outputs_of(id, new, name=old["name"])
@@ -118,7 +118,7 @@ class Service(Handler):
         retag(self.platform, id, old, new)
         return outputs
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         for group in _target_groups(outputs):
             set_targets(self.platform, group, [])
         with self._lock:
@@ -128,7 +128,7 @@ class Service(Handler):
         ecs = self.platform.aws("ecs")
         gone(lambda: ecs.delete_service(cluster=outputs.get("cluster", "default"), service=outputs["name"], force=True))
 
-    def resume(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def resume(self, id: str, outputs: Outputs) -> None:
         self._deploy(id, outputs, TaskDefinition.find(self.platform, outputs["taskDefinition"]))
 
     def _live(self, cluster: str, title: str) -> dict[str, Any] | None:

@@ -49,7 +49,7 @@ class SubnetGroup(Handler):
         )["CacheSubnetGroup"]
         return Made(group, {**inputs, "name": group, "arn": made["ARN"], "tagsAll": tags_of(inputs)})
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         group = id or inputs.get("name")
         client = self.platform.aws("elasticache")
         answer = found(lambda: client.describe_cache_subnet_groups(CacheSubnetGroupName=group)) if group else None
@@ -58,7 +58,7 @@ class SubnetGroup(Handler):
         arn = answer["CacheSubnetGroups"][0]["ARN"]
         return Made(str(group), {**inputs, "name": group, "arn": arn, "tagsAll": tags_of(inputs)})
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         self.platform.aws("elasticache").modify_cache_subnet_group(
             CacheSubnetGroupName=id,
             CacheSubnetGroupDescription=new.get("description", "Managed by Pulumi"),
@@ -67,7 +67,7 @@ class SubnetGroup(Handler):
         _retag(self.platform, old["arn"], old, new)
         return {**new, "name": id, "arn": old["arn"], "tagsAll": tags_of(new)}
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         client = self.platform.aws("elasticache")
         gone(lambda: client.delete_cache_subnet_group(CacheSubnetGroupName=id))
 
@@ -111,7 +111,7 @@ class ReplicationGroup(Handler):
             raise
         return Made(group, outputs)
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         group = id or inputs.get("replicationGroupId")
         client = self.platform.aws("elasticache")
         answer = found(lambda: client.describe_replication_groups(ReplicationGroupId=group)) if group else None
@@ -129,7 +129,7 @@ class ReplicationGroup(Handler):
             self._serve(str(group), outputs)
         return Made(str(group), outputs)
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         request: dict[str, Any] = chosen(new, _MODIFIABLE)
         if new.get("authToken") != old.get("authToken"):
             request |= {"AuthToken": new.get("authToken"), "AuthTokenUpdateStrategy": "ROTATE"}
@@ -145,11 +145,11 @@ class ReplicationGroup(Handler):
         _retag(self.platform, old["arn"], old, new)
         return outputs
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         self._stop(id)
         gone(lambda: self.platform.aws("elasticache").delete_replication_group(ReplicationGroupId=id))
 
-    def resume(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def resume(self, id: str, outputs: Outputs) -> None:
         self._serve(id, outputs)
 
     def _serve(self, group: str, outputs: Outputs) -> None:

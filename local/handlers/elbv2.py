@@ -117,14 +117,14 @@ class LoadBalancer(Handler):
         self.platform.balance(arn, port=port)
         return Made(arn, self._outputs(made, port, inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         """A load balancer's port is in its outputs only, so nothing is adopted by name."""
         client = self.platform.aws("elbv2")
         if not id or not found(lambda: client.describe_load_balancers(LoadBalancerArns=[id])["LoadBalancers"]):
             return None
         return Made(id, dict(inputs))
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         client = self.platform.aws("elbv2")
         self._set_attributes(id, old, new)
         if old.get("securityGroups") != new.get("securityGroups"):
@@ -135,7 +135,7 @@ class LoadBalancer(Handler):
         made = client.describe_load_balancers(LoadBalancerArns=[id])["LoadBalancers"][0]
         return self._outputs(made, int(old["dnsName"].rsplit(":", 1)[1]), new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         if outputs.get("enableDeletionProtection"):
             raise HandlerError(
                 f"OperationNotPermitted: Load balancer '{id}' cannot be deleted because deletion protection is enabled"
@@ -143,7 +143,7 @@ class LoadBalancer(Handler):
         gone(lambda: self.platform.aws("elbv2").delete_load_balancer(LoadBalancerArn=id))
         self.platform.stop_balancing(id)
 
-    def resume(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def resume(self, id: str, outputs: Outputs) -> None:
         self.platform.balance(id, port=int(outputs["dnsName"].rsplit(":", 1)[1]))
 
     def _set_attributes(self, arn: str, old: Inputs, new: Inputs) -> None:
@@ -198,20 +198,20 @@ class TargetGroup(Handler):
         self._set_attributes(arn, {}, inputs)
         return Made(arn, self._outputs(made, inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         client = self.platform.aws("elbv2")
         request = {"TargetGroupArns": [id]} if id else {"Names": [inputs.get("name", "")]}
         listed = found(lambda: client.describe_target_groups(**request)["TargetGroups"])
         return Made(listed[0]["TargetGroupArn"], self._outputs(listed[0], inputs)) if listed else None
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         client = self.platform.aws("elbv2")
         made = client.modify_target_group(TargetGroupArn=id, **_health_check(new))["TargetGroups"][0]
         self._set_attributes(id, old, new)
         _retag(self.platform, id, old, new)
         return self._outputs(made, new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         client = self.platform.aws("elbv2")
         if load_balancers_of(self.platform, id):
             raise HandlerError(f"ResourceInUse: Target group '{id}' is currently in use by a listener or a rule")
@@ -265,7 +265,7 @@ class Listener(Handler):
         self._connect(inputs)
         return Made(arn, _rule_outputs(arn, inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         client = self.platform.aws("elbv2")
         listed = found(lambda: client.describe_listeners(LoadBalancerArn=inputs["loadBalancerArn"])["Listeners"])
         for entry in listed or []:
@@ -273,13 +273,13 @@ class Listener(Handler):
                 return Made(entry["ListenerArn"], _rule_outputs(entry["ListenerArn"], inputs))
         return None
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         self.platform.aws("elbv2").modify_listener(ListenerArn=id, **_listener(new))
         self._connect(new)
         _retag(self.platform, id, old, new)
         return _rule_outputs(id, new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         gone(lambda: self.platform.aws("elbv2").delete_listener(ListenerArn=id))
 
     def _connect(self, inputs: Inputs) -> None:
@@ -303,7 +303,7 @@ class ListenerRule(Handler):
         )["Rules"][0]["RuleArn"]
         return Made(arn, _rule_outputs(arn, inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         client = self.platform.aws("elbv2")
         listed = found(lambda: client.describe_rules(ListenerArn=inputs["listenerArn"])["Rules"])
         priority = str(plain(inputs.get("priority")))
@@ -312,7 +312,7 @@ class ListenerRule(Handler):
                 return Made(entry["RuleArn"], _rule_outputs(entry["RuleArn"], inputs))
         return None
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         client = self.platform.aws("elbv2")
         client.modify_rule(RuleArn=id, Conditions=_conditions(new), Actions=_actions(new["actions"]))
         if old.get("priority") != new.get("priority"):
@@ -320,7 +320,7 @@ class ListenerRule(Handler):
         _retag(self.platform, id, old, new)
         return _rule_outputs(id, new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         gone(lambda: self.platform.aws("elbv2").delete_rule(RuleArn=id))
 
 

@@ -100,22 +100,22 @@ class Handler:
         """Make it. ``name`` is the Pulumi name, for auto-naming. Refuses as AWS does (a name in use, …)."""
         raise NotImplementedError
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002 - the provider protocol's word
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         """It as it is now, or None if it is gone.
 
         ``id`` is empty when the mock driver asks whether what ``inputs`` name exists already, to adopt it.
         """
         raise NotImplementedError
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         """Change it in place; its outputs afterwards. Inputs that are gone from ``new`` are gone from it."""
         raise NotImplementedError
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         """Remove it. Refuses as AWS does (a protected database, a bucket with objects)."""
         raise NotImplementedError
 
-    def resume(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def resume(self, id: str, outputs: Outputs) -> None:
         """After a restart of the platform: start again what ran, on the same ports. Nothing for most types."""
 
 

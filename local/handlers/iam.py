@@ -32,14 +32,14 @@ class Role(Handler):
         )["Role"]
         return Made(role, _role_outputs(made["Arn"], made["RoleId"], inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         name = id or inputs.get("name")
         if not name:
             return None
         answer = found(lambda: self.platform.aws("iam").get_role(RoleName=name))
         return Made(name, _role_outputs(answer["Role"]["Arn"], answer["Role"]["RoleId"], inputs)) if answer else None
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         iam = self.platform.aws("iam")
         iam.update_assume_role_policy(RoleName=id, PolicyDocument=self._trust(id, new))
         iam.update_role(
@@ -57,7 +57,7 @@ class Role(Handler):
             iam.tag_role(RoleName=id, Tags=tags)
         return _role_outputs(old["arn"], old["uniqueId"], new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         iam = self.platform.aws("iam")
         if outputs.get("forceDetachPolicies"):
             for policy in (found(lambda: iam.list_attached_role_policies(RoleName=id)) or {}).get(
@@ -68,7 +68,7 @@ class Role(Handler):
                 iam.delete_role_policy(RoleName=id, PolicyName=name)
         gone(lambda: iam.delete_role(RoleName=id))
 
-    def resume(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def resume(self, id: str, outputs: Outputs) -> None:
         self._trust(id, outputs)  # says again what is loosened
 
     def _trust(self, role: str, inputs: Inputs) -> str:
@@ -89,22 +89,22 @@ class RolePolicy(Handler):
         self._put(outputs)
         return Made(f"{inputs['role']}:{policy}", outputs)
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         role, name = id.split(":", 1) if id else (inputs["role"], inputs.get("name"))
         if not name or not found(lambda: self.platform.aws("iam").get_role_policy(RoleName=role, PolicyName=name)):
             return None
         return Made(f"{role}:{name}", {**inputs, "name": name})
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         outputs = {**new, "name": old["name"]}
         self._put(outputs)
         return outputs
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         iam = self.platform.aws("iam")
         gone(lambda: iam.delete_role_policy(RoleName=outputs["role"], PolicyName=outputs["name"]))
 
-    def resume(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def resume(self, id: str, outputs: Outputs) -> None:
         self._document(outputs)  # says again what is loosened
 
     def _document(self, outputs: Inputs) -> str:
@@ -135,7 +135,7 @@ class Policy(Handler):
         )["Policy"]["Arn"]
         return Made(arn, {**inputs, "name": policy, "arn": arn, "tagsAll": tags_of(inputs)})
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         name = inputs.get("name")
         path = inputs.get("path", "/")
         arn = id or (name and f"arn:aws:iam::{self.platform.account}:policy{path}{name}")
@@ -143,7 +143,7 @@ class Policy(Handler):
             return None
         return Made(arn, {**inputs, "name": arn.rsplit("/", 1)[-1], "arn": arn, "tagsAll": tags_of(inputs)})
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         iam = self.platform.aws("iam")
         # A policy keeps five versions at most.
         for version in iam.list_policy_versions(PolicyArn=id)["Versions"][3:]:
@@ -152,7 +152,7 @@ class Policy(Handler):
         iam.create_policy_version(PolicyArn=id, PolicyDocument=self._document(old["name"], new), SetAsDefault=True)
         return {**new, "name": old["name"], "arn": id, "tagsAll": tags_of(new)}
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         iam = self.platform.aws("iam")
         versions = found(lambda: iam.list_policy_versions(PolicyArn=id)["Versions"]) or []
         for version in versions:
@@ -174,16 +174,16 @@ class RolePolicyAttachment(Handler):
         self.platform.aws("iam").attach_role_policy(RoleName=inputs["role"], PolicyArn=inputs["policyArn"])
         return Made(f"{inputs['role']}/{inputs['policyArn']}", dict(inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         attached = found(lambda: self.platform.aws("iam").list_attached_role_policies(RoleName=inputs["role"]))
         arns = [policy["PolicyArn"] for policy in (attached or {}).get("AttachedPolicies", [])]
         known = inputs["policyArn"] in arns
         return Made(f"{inputs['role']}/{inputs['policyArn']}", dict(inputs)) if known else None
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         raise HandlerError("a policy's attachment cannot change: every input replaces it")
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         iam = self.platform.aws("iam")
         gone(lambda: iam.detach_role_policy(RoleName=outputs["role"], PolicyArn=outputs["policyArn"]))
 

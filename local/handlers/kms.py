@@ -24,13 +24,13 @@ class Key(Handler):
         self._rotate(made["KeyId"], inputs)
         return Made(made["KeyId"], _outputs(made["KeyId"], made["Arn"], inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         answer = found(lambda: self.platform.aws("kms").describe_key(KeyId=id)) if id else None
         if answer is None or answer["KeyMetadata"]["KeyState"] == _GONE:
             return None
         return Made(id, _outputs(id, answer["KeyMetadata"]["Arn"], inputs))
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         kms = self.platform.aws("kms")
         if new.get("policy") and new["policy"] != old.get("policy"):
             kms.put_key_policy(KeyId=id, PolicyName="default", Policy=new["policy"])
@@ -43,7 +43,7 @@ class Key(Handler):
             kms.tag_resource(KeyId=id, Tags=tags)
         return _outputs(id, old["arn"], new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         if self.read(id, outputs) is not None:
             days = plain(outputs.get("deletionWindowInDays", _RECOVERY_DAYS))
             self.platform.aws("kms").schedule_key_deletion(KeyId=id, PendingWindowInDays=days)

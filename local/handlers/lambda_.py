@@ -40,7 +40,7 @@ class Function(Handler):
         self._reserve(function, {}, inputs)
         return Made(function, self._outputs(made["FunctionArn"], code, inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         function = id or inputs.get("name")
         if not function:
             return None
@@ -51,7 +51,7 @@ class Function(Handler):
         outputs = self._outputs(live["FunctionArn"], b"", inputs)
         return Made(function, {**outputs, "codeSha256": live["CodeSha256"], "sourceCodeSize": live["CodeSize"]})
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         self._require_permissions(id, new)
         code = self._code(new)
         client = self.platform.aws("lambda")
@@ -66,10 +66,10 @@ class Function(Handler):
             client.tag_resource(Resource=old["arn"], Tags=tags)
         return self._outputs(old["arn"], code, new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         gone(lambda: self.platform.aws("lambda").delete_function(FunctionName=id))
 
-    def resume(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def resume(self, id: str, outputs: Outputs) -> None:
         """The recorders may answer on other ports than before the restart."""
         client = self.platform.aws("lambda")
         wanted = self._environment(outputs)
@@ -183,20 +183,20 @@ class EventSourceMapping(Handler):
         )["UUID"]
         return Made(uuid, self._outputs(uuid, inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         uuid = id or self._existing(inputs)
         if not uuid or not found(lambda: self.platform.aws("lambda").get_event_source_mapping(UUID=uuid)):
             return None
         return Made(uuid, self._outputs(uuid, inputs))
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         self._require_permissions(new)
         self.platform.aws("lambda").update_event_source_mapping(
             UUID=id, FunctionName=new["functionName"], **_mapping_options(new, removed=True)
         )
         return self._outputs(id, new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         gone(lambda: self.platform.aws("lambda").delete_event_source_mapping(UUID=id))
 
     def _existing(self, inputs: Inputs) -> str | None:
@@ -273,16 +273,16 @@ class Permission(Handler):
         self.platform.aws("lambda").add_permission(**request)
         return Made(statement, {**inputs, "statementId": statement})
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         statement = id or inputs.get("statementId")
         answer = found(lambda: self.platform.aws("lambda").get_policy(FunctionName=inputs["function"]))
         if not statement or answer is None or f'"{statement}"' not in answer["Policy"]:
             return None
         return Made(statement, {**inputs, "statementId": statement})
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         raise HandlerError("a function's permission cannot change: every input replaces it")
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         client = self.platform.aws("lambda")
         gone(lambda: client.remove_permission(FunctionName=outputs["function"], StatementId=id))

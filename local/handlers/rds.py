@@ -117,7 +117,7 @@ class Instance(Handler):
             raise
         return Made(identifier, outputs)
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         identifier = id or inputs.get("identifier")
         if not identifier:
             return None
@@ -149,7 +149,7 @@ class Instance(Handler):
         self.resume(identifier, outputs)
         return Made(identifier, outputs)
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         defaults = {"deletionProtection": False, "backupRetentionPeriod": 0, "copyTagsToSnapshot": False}
         removed = {key: value for key, value in defaults.items() if key not in new}
         self.platform.aws("rds").modify_db_instance(
@@ -167,7 +167,7 @@ class Instance(Handler):
         )  # fmt: skip
         return {**new, **{key: old[key] for key in kept}, "tagsAll": tags_of(new)}
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         live = self._live(id)
         final = None
         if not outputs.get("skipFinalSnapshot"):
@@ -188,7 +188,7 @@ class Instance(Handler):
         self._files.remove(id)
         self._delete_secret(outputs)
 
-    def resume(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def resume(self, id: str, outputs: Outputs) -> None:
         with self._lock:
             if id in self._servers:
                 return

@@ -22,7 +22,7 @@ class SubnetGroup(Handler):
         )["DBSubnetGroup"]
         return Made(group, _group_outputs(group, made["DBSubnetGroupArn"], inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         group = id or inputs.get("name")
         if not group:
             return None
@@ -31,7 +31,7 @@ class SubnetGroup(Handler):
             return None
         return Made(group, _group_outputs(group, answer["DBSubnetGroups"][0]["DBSubnetGroupArn"], inputs))
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         _require_two_zones(self.platform, new["subnetIds"])
         self.platform.aws("rds").modify_db_subnet_group(
             DBSubnetGroupName=id,
@@ -41,7 +41,7 @@ class SubnetGroup(Handler):
         retag(self.platform, old["arn"], old, new)
         return _group_outputs(id, old["arn"], new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         rds = self.platform.aws("rds")
         for instance in rds.describe_db_instances()["DBInstances"]:
             group = instance.get("DBSubnetGroup") or {}
@@ -70,7 +70,7 @@ class ParameterGroup(Handler):
         self._set(group, {}, inputs)
         return Made(group, _group_outputs(group, made["DBParameterGroupArn"], inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         group = id or inputs.get("name")
         if not group:
             return None
@@ -79,12 +79,12 @@ class ParameterGroup(Handler):
             return None
         return Made(group, _group_outputs(group, answer["DBParameterGroups"][0]["DBParameterGroupArn"], inputs))
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         self._set(id, old, new)
         retag(self.platform, old["arn"], old, new)
         return _group_outputs(id, old["arn"], new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         gone(lambda: self.platform.aws("rds").delete_db_parameter_group(DBParameterGroupName=id))
 
     def _set(self, group: str, old: Inputs, new: Inputs) -> None:

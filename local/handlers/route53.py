@@ -22,14 +22,14 @@ class Record(Handler):
         self._change("UPSERT", inputs)
         return Made(_id(inputs), _outputs(inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         return Made(_id(inputs), _outputs(inputs)) if self._live(inputs) else None
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         self._change("UPSERT", new)
         return _outputs(new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         gone(lambda: self._change("DELETE", outputs))
 
     def _live(self, inputs: Inputs) -> bool:

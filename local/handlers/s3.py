@@ -27,17 +27,17 @@ class Bucket(Handler):
         self._tag(bucket, {}, inputs)
         return Made(bucket, self._outputs(bucket, inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         bucket = id or inputs.get("bucket")
         if not bucket or found(lambda: self.platform.aws("s3").head_bucket(Bucket=bucket)) is None:
             return None
         return Made(bucket, self._outputs(bucket, inputs))
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         self._tag(id, old, new)
         return self._outputs(id, new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         s3 = self.platform.aws("s3")
         if outputs.get("forceDestroy") and found(lambda: s3.head_bucket(Bucket=id)) is not None:
             self._empty(id)
@@ -91,16 +91,16 @@ class BucketSetting(Handler):
         self._put(inputs["bucket"], inputs)
         return Made(inputs["bucket"], dict(inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         bucket = id or inputs["bucket"]
         get = getattr(self.platform.aws("s3"), self.getter)
         return Made(bucket, dict(inputs)) if found(lambda: get(Bucket=bucket)) is not None else None
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         self._put(id, new)
         return dict(new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         remove = getattr(self.platform.aws("s3"), self.remover)
         gone(lambda: remove(Bucket=id))
 
@@ -160,7 +160,7 @@ class BucketPolicy(BucketSetting):
         )
         return {"Policy": document} if document else {}
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         # Widened to nothing, the policy has no trace in the emulator: the bucket stands for it.
         bucket = id or inputs["bucket"]
         exists = found(lambda: self.platform.aws("s3").head_bucket(Bucket=bucket)) is not None
@@ -177,7 +177,7 @@ class BucketVersioning(BucketSetting):
     def request(self, inputs: Inputs) -> dict[str, Any]:
         return {"VersioningConfiguration": {"Status": inputs["versioningConfiguration"]["status"]}}
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         s3 = self.platform.aws("s3")
         gone(lambda: s3.put_bucket_versioning(Bucket=id, VersioningConfiguration={"Status": "Suspended"}))
 

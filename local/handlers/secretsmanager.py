@@ -33,7 +33,7 @@ class Secret(Handler):
             self._set_policy(arn, inputs["policy"])
         return Made(arn, _secret_outputs(arn, secret, inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         secret = id or inputs.get("name")
         if not secret:
             return None
@@ -42,7 +42,7 @@ class Secret(Handler):
             return None
         return Made(answer["ARN"], _secret_outputs(answer["ARN"], answer["Name"], inputs))
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         client = self.platform.aws("secretsmanager")
         client.update_secret(SecretId=id, Description=new.get("description", ""))
         if new.get("policy"):
@@ -55,7 +55,7 @@ class Secret(Handler):
             client.tag_resource(SecretId=id, Tags=tags)
         return _secret_outputs(id, old["name"], new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         days = plain(outputs.get("recoveryWindowInDays", _DEFAULT_RECOVERY_DAYS))
         how = {"ForceDeleteWithoutRecovery": True} if days == 0 else {"RecoveryWindowInDays": days}
         gone(lambda: self.platform.aws("secretsmanager").delete_secret(SecretId=id, **how))
@@ -77,7 +77,7 @@ class SecretVersion(Handler):
         )
         return self._made(inputs, made["ARN"], made["VersionId"], inputs["secretString"])
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         secret, version = id.split("|", 1) if id else (inputs["secretId"], "")
         request = {"SecretId": secret, **({"VersionId": version} if version else {})}
         stored = found(lambda: self.platform.aws("secretsmanager").get_secret_value(**request))
@@ -86,7 +86,7 @@ class SecretVersion(Handler):
             return None
         return self._made(inputs, stored["ARN"], stored["VersionId"], stored["SecretString"])
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         secret, version = id.split("|", 1)
         client = self.platform.aws("secretsmanager")
         stages = client.describe_secret(SecretId=secret).get("VersionIdsToStages", {}).get(version, [])
@@ -95,7 +95,7 @@ class SecretVersion(Handler):
                 client.update_secret_version_stage(SecretId=secret, VersionStage=stage, MoveToVersionId=version)
         return {**old, **new, "secretString": old["secretString"]}
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         """AWS deletes no version by itself: it goes with its secret."""
 
     def _made(self, inputs: Inputs, arn: str, version: str, value: str) -> Made:
@@ -120,16 +120,16 @@ class SecretPolicy(Handler):
         self._put(inputs)
         return Made(inputs["secretArn"], dict(inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         secret = id or inputs["secretArn"]
         answer = found(lambda: self.platform.aws("secretsmanager").get_resource_policy(SecretId=secret))
         return Made(secret, dict(inputs)) if answer and answer.get("ResourcePolicy") else None
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         self._put(new)
         return dict(new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         gone(lambda: self.platform.aws("secretsmanager").delete_resource_policy(SecretId=id))
 
     def _put(self, inputs: Inputs) -> None:

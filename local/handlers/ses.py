@@ -28,16 +28,16 @@ class EmailIdentity(Handler):
         ses.create_email_identity(**request)
         return Made(identity, self._outputs(identity, inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         identity = id or inputs["emailIdentity"]
         exists = found(lambda: self.platform.aws("sesv2").get_email_identity(EmailIdentity=identity)) is not None
         return Made(identity, self._outputs(identity, inputs)) if exists else None
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         _retag(self, self._arn(id), old, new)
         return self._outputs(id, new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         gone(lambda: self.platform.aws("sesv2").delete_email_identity(EmailIdentity=id))
 
     def _arn(self, identity: str) -> str:
@@ -68,12 +68,12 @@ class ConfigurationSet(Handler):
         )
         return Made(inputs["configurationSetName"], self._outputs(inputs["configurationSetName"], inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         name = id or inputs["configurationSetName"]
         exists = found(lambda: self.platform.aws("sesv2").get_configuration_set(ConfigurationSetName=name)) is not None
         return Made(name, self._outputs(name, inputs)) if exists else None
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         if any(old.get(key) != new.get(key) for key in self._OPTIONS):
             # SES has a call for each option; making the set anew has the same end.
             self.delete(id, old)
@@ -81,7 +81,7 @@ class ConfigurationSet(Handler):
         _retag(self, self._arn(id), old, new)
         return self._outputs(id, new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         gone(lambda: self.platform.aws("sesv2").delete_configuration_set(ConfigurationSetName=id))
 
     def _arn(self, name: str) -> str:

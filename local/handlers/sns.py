@@ -41,13 +41,13 @@ class Topic(Handler):
         self._configure(arn, {}, inputs)
         return Made(arn, self._outputs(arn, inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         arn = id or self._arn(inputs)
         if arn is None or found(lambda: self.platform.aws("sns").get_topic_attributes(TopicArn=arn)) is None:
             return None
         return Made(arn, self._outputs(arn, inputs))
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         self._configure(id, old, new)
         sns = self.platform.aws("sns")
         if removed := tags_gone(old, new):
@@ -56,7 +56,7 @@ class Topic(Handler):
             sns.tag_resource(ResourceArn=id, Tags=tags)
         return self._outputs(id, new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         gone(lambda: self.platform.aws("sns").delete_topic(TopicArn=id))
 
     def _arn(self, inputs: Inputs) -> str | None:
@@ -90,18 +90,18 @@ class TopicPolicy(Handler):
         _set_topic_policy(self, inputs["arn"], inputs["policy"])
         return Made(inputs["arn"], {**inputs, "owner": self.platform.account})
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         arn = id or inputs["arn"]
         topic = found(lambda: self.platform.aws("sns").get_topic_attributes(TopicArn=arn))
         if topic is None or "__default_policy_ID" in topic["Attributes"].get("Policy", "__default_policy_ID"):
             return None
         return Made(arn, {**inputs, "owner": self.platform.account})
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         _set_topic_policy(self, id, new["policy"])
         return {**new, "owner": self.platform.account}
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         # The provider's own way: back to what AWS gives a new topic.
         statement = {
             "Sid": "__default_statement_ID",
@@ -137,7 +137,7 @@ class TopicSubscription(Handler):
         )["SubscriptionArn"]
         return Made(arn, self._outputs(arn, inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         sns = self.platform.aws("sns")
         if id:
             exists = found(lambda: sns.get_subscription_attributes(SubscriptionArn=id)) is not None
@@ -148,14 +148,14 @@ class TopicSubscription(Handler):
                 return Made(entry["SubscriptionArn"], self._outputs(entry["SubscriptionArn"], inputs))
         return None
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         for attribute, value in _changes(_SUBSCRIPTION_ATTRIBUTES, old, new):
             self.platform.aws("sns").set_subscription_attributes(
                 SubscriptionArn=id, AttributeName=attribute, AttributeValue=value
             )
         return self._outputs(id, new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         gone(lambda: self.platform.aws("sns").unsubscribe(SubscriptionArn=id))
 
     def _outputs(self, arn: str, inputs: Inputs) -> Outputs:

@@ -43,14 +43,14 @@ class Queue(Handler):
             _set_policy(self, url, policy)
         return Made(url, self._outputs(url, inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         name = id.rsplit("/", 1)[-1] or inputs.get("name")
         if not name:
             return None
         answer = found(lambda: self.platform.aws("sqs").get_queue_url(QueueName=name))
         return Made(answer["QueueUrl"], self._outputs(answer["QueueUrl"], inputs)) if answer else None
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         sqs = self.platform.aws("sqs")
         attributes = {}
         for key, (attribute, default) in _ATTRIBUTES.items():
@@ -68,7 +68,7 @@ class Queue(Handler):
             sqs.tag_queue(QueueUrl=id, Tags=tags)
         return self._outputs(id, new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         gone(lambda: self.platform.aws("sqs").delete_queue(QueueUrl=id))
 
     def _outputs(self, url: str, inputs: Inputs) -> Outputs:
@@ -92,17 +92,17 @@ class QueuePolicy(Handler):
         _set_policy(self, inputs["queueUrl"], inputs["policy"])
         return Made(inputs["queueUrl"], dict(inputs))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         url = id or inputs["queueUrl"]
         sqs = self.platform.aws("sqs")
         answer = found(lambda: sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["Policy"]))
         return Made(url, dict(inputs)) if answer and answer.get("Attributes", {}).get("Policy") else None
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         _set_policy(self, id, new["policy"])
         return dict(new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         sqs = self.platform.aws("sqs")
         gone(lambda: sqs.set_queue_attributes(QueueUrl=id, Attributes={"Policy": ""}))
 

@@ -21,7 +21,7 @@ class Parameter(Handler):
             )
         return Made(inputs["name"], self._outputs(inputs, version))
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         name = id or inputs["name"]
         stored = found(lambda: self.platform.aws("ssm").get_parameter(Name=name, WithDecryption=True)["Parameter"])
         if stored is None:
@@ -29,7 +29,7 @@ class Parameter(Handler):
         outputs = self._outputs(inputs, stored["Version"])
         return Made(name, {**outputs, "value": stored["Value"], "type": stored["Type"]})
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         ssm = self.platform.aws("ssm")
         version = self._put(new, overwrite=True)
         if removed := tags_gone(old, new):
@@ -38,7 +38,7 @@ class Parameter(Handler):
             ssm.add_tags_to_resource(ResourceType="Parameter", ResourceId=id, Tags=tags)
         return self._outputs(new, version)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         gone(lambda: self.platform.aws("ssm").delete_parameter(Name=id))
 
     def _put(self, inputs: Inputs, *, overwrite: bool) -> int:

@@ -40,7 +40,7 @@ class Thing(Handler):
             raise ZeroDivisionError("a fault of ours")
         return Made(name, dict(inputs))
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         """Nothing to do."""
 
 

@@ -98,7 +98,7 @@ class Engine:
         )
         return self.calls.Diff(request, timeout=20)
 
-    def read(self, token: str, name: str, *, id: str, inputs: dict[str, Any], outputs: dict[str, Any]) -> Any:  # noqa: A002
+    def read(self, token: str, name: str, *, id: str, inputs: dict[str, Any], outputs: dict[str, Any]) -> Any:
         request = pb.ReadRequest(urn=_urn(token, name), id=id, inputs=struct_of(inputs), properties=struct_of(outputs))
         return self.calls.Read(request, timeout=20)
 

@@ -61,13 +61,13 @@ class Noting(Handler):
             raise HandlerError("InvalidParameterValue: not like this")
         return Made(name, {**inputs, "arn": f"arn:{name}"})
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         return None
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         return {**new, "arn": f"arn:{id}"}
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         """Nothing to do."""
 
 

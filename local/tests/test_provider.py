@@ -30,20 +30,20 @@ class Thing(Handler):
         self.exists.add(inputs["name"])
         return Made(inputs["name"], {**inputs, "arn": f"arn:{inputs['name']}"})
 
-    def read(self, id: str, inputs: Inputs) -> Made | None:  # noqa: A002
+    def read(self, id: str, inputs: Inputs) -> Made | None:
         name = id or inputs["name"]
         return Made(name, {"name": name, "size": 0.0}) if name in self.exists else None
 
-    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def update(self, id: str, old: Outputs, new: Inputs) -> Outputs:
         self.events.append(f"update {id} {old.get('size')} -> {new.get('size')}")
         return dict(new)
 
-    def delete(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def delete(self, id: str, outputs: Outputs) -> None:
         if id in self.broken:
             raise HandlerError("DependencyViolation: in use")
         self.exists.discard(id)
 
-    def resume(self, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def resume(self, id: str, outputs: Outputs) -> None:
         if id in self.broken:
             raise ProcessError("no such file")
         self.events.append(f"resume {id}")
@@ -138,7 +138,7 @@ def test_resources_resume_after_what_they_depend_on_and_beside_what_they_do_not(
     store.put(StoredResource(key=cache, id="cache", inputs={}, outputs={}))
     cache_is_up = threading.Event()
 
-    def resume(self: Thing, id: str, outputs: Outputs) -> None:  # noqa: A002
+    def resume(self: Thing, id: str, outputs: Outputs) -> None:
         if id == "database":  # slow: it ends only after something that need not wait for it
             assert cache_is_up.wait(5)
         self.events.append(id)
@@ -184,7 +184,7 @@ def test_two_drivers_cannot_change_one_resource_at_a_time(provider: Provider, mo
     provider.create(_declared("a"))
     entered, leave = threading.Event(), threading.Event()
 
-    def slow_update(self: Thing, id: str, old: Outputs, new: Inputs) -> Outputs:  # noqa: A002
+    def slow_update(self: Thing, id: str, old: Outputs, new: Inputs) -> Outputs:
         entered.set()
         assert leave.wait(5)
         return dict(new)

@@ -24,7 +24,7 @@ class FakeSns:
         self._answer = answer
         self.calls: list[list[str]] = []
 
-    def publish_batch(self, *, TopicArn: str, PublishBatchRequestEntries: Entries) -> dict[str, Any]:  # noqa: N803
+    def publish_batch(self, *, TopicArn: str, PublishBatchRequestEntries: Entries) -> dict[str, Any]:
         assert TopicArn == ARN
         self.calls.append([entry["Id"] for entry in PublishBatchRequestEntries])
         return self._answer(PublishBatchRequestEntries)

@@ -88,7 +88,7 @@ class FakeTable:
         self.history: list[Item] = []
         self.calls = 0
 
-    def get_item(self, *, TableName: str, Key: Item, ConsistentRead: bool) -> dict[str, Any]:  # noqa: N803
+    def get_item(self, *, TableName: str, Key: Item, ConsistentRead: bool) -> dict[str, Any]:
         assert ConsistentRead, "an eventually consistent read may miss the record of a moment ago"
         self.calls += 1
         self.reads.strike_before()
@@ -99,12 +99,12 @@ class FakeTable:
     def put_item(
         self,
         *,
-        TableName: str,  # noqa: N803
-        Item: Item,  # noqa: N803
-        ConditionExpression: str,  # noqa: N803
-        ExpressionAttributeNames: Mapping[str, str],  # noqa: N803
-        ExpressionAttributeValues: Item,  # noqa: N803
-        ReturnValuesOnConditionCheckFailure: str,  # noqa: N803
+        TableName: str,
+        Item: Item,
+        ConditionExpression: str,
+        ExpressionAttributeNames: Mapping[str, str],
+        ExpressionAttributeValues: Item,
+        ReturnValuesOnConditionCheckFailure: str,
     ) -> dict[str, Any]:
         self.calls += 1
         self.writes.strike_before()
@@ -228,8 +228,8 @@ class FakeSqs:
     def change_message_visibility_batch(
         self,
         *,
-        QueueUrl: str,  # noqa: N803
-        Entries: Sequence[Mapping[str, Any]],  # noqa: N803
+        QueueUrl: str,
+        Entries: Sequence[Mapping[str, Any]],
     ) -> dict[str, Any]:
         self.calls.strike_before()
         assert 1 <= len(Entries) <= 10

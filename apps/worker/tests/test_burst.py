@@ -84,7 +84,7 @@ class SimulatedQueue:
                 break
         return batch
 
-    def change_message_visibility_batch(self, *, QueueUrl: str, Entries: Sequence[dict[str, Any]]) -> dict[str, Any]:  # noqa: N803
+    def change_message_visibility_batch(self, *, QueueUrl: str, Entries: Sequence[dict[str, Any]]) -> dict[str, Any]:
         for entry in Entries:
             self.messages[entry["ReceiptHandle"]].visible_at = self.time.now + entry["VisibilityTimeout"]
         return {"Successful": list(Entries)}
