@@ -86,6 +86,10 @@ lint: $(ENV) ## Lint, formatting, types (strict), import walls
 test: $(ENV) $(EMULATOR_ENV) build ## Run the tests; the skipped ones say what they lack (ARGS="apps/api -m unit")
 	@$(BIN)/python -m pytest $(ARGS)
 
+.PHONY: test-browser
+test-browser: $(ENV) $(EMULATOR_ENV) build ## Try the pages in a real Chromium; pictures of each go to .local/screenshots
+	@$(BIN)/python -m pytest tests/browser $(ARGS)
+
 .PHONY: check
 check: lint test ## lint and test
 
