@@ -43,12 +43,27 @@ def test_different_seats_never_share_a_key(one: tuple[str, str], other: tuple[st
 def test_a_key_is_not_made_from_a_forged_booking(booking: str) -> None:
     makers: list[Callable[[], object]] = [
         lambda: keys.booking_confirmed_job_key(booking),
+        lambda: keys.booking_cancelled_job_key(booking),
+        lambda: keys.event_moved_job_key(booking, 1),
         lambda: keys.ticket_id(booking, "A-1"),
         lambda: keys.ticket_image_key(EVENT, booking, "A-1"),
     ]
     for make in makers:
         with pytest.raises(ContractError, match=r"^bookingId: "):
             make()
+
+
+@pytest.mark.parametrize("message", ["", "1", BOOKING.upper(), BOOKING + ":1"])
+def test_a_key_is_not_made_from_a_forged_message_id(message: str) -> None:
+    for make in (keys.booking_mail_requested_job_key, keys.password_reset_requested_job_key):
+        with pytest.raises(ContractError, match=r"^messageId: "):
+            make(message)
+
+
+@pytest.mark.parametrize("sequence", [0, -1, 10**9 + 1, True])
+def test_a_move_is_counted_from_one(sequence: int) -> None:
+    with pytest.raises(ContractError, match=r"^event.sequence: "):
+        keys.event_moved_job_key(BOOKING, sequence)
 
 
 @pytest.mark.parametrize("seat", ["", "a-1", "A:1", "A/1", "..", "A" * 9, "A-1\n"])

@@ -11,6 +11,7 @@ _CORRELATION_ID = re.compile(r"[A-Za-z0-9._:/=+-]{1,128}")
 _CURRENCY = re.compile(r"[A-Z]{3}")
 _TIME_ZONE = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*")
 _STARTS_AT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d", re.ASCII)
+_RESET_TOKEN = re.compile(r"[A-Za-z0-9_-]{32,128}")
 _SPACE = re.compile(r"\s")
 # C0 and C1 controls would let a name add a mail header or a log line; lone surrogates cannot be encoded.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -141,6 +142,13 @@ def instant(field: str, value: object) -> str:
     if moment is None or moment.tzinfo is None:
         raise ContractError(field, "must be an ISO 8601 time with its UTC offset")
     return candidate
+
+
+def reset_token(field: str, value: object) -> str:
+    """``value`` if it is 32 to 128 characters of base64url: it stands in a link as it is, and cannot be guessed."""
+    if not isinstance(value, str) or not _RESET_TOKEN.fullmatch(value):
+        raise ContractError(field, "must be 32 to 128 characters of A-Z, a-z, 0-9, - and _")
+    return value
 
 
 def mapping(field: str, value: object) -> Mapping[str, object]:

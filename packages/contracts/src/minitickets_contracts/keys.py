@@ -8,10 +8,34 @@ TICKET_IMAGES_PREFIX = "tickets/"
 POSTERS_PREFIX = "posters/"
 POSTER_UPLOADS_PREFIX = "poster-uploads/"
 
+# How often an event can have moved: far beyond any real one, and its successor still is an iCalendar INTEGER.
+MAX_SEQUENCE = 10**9
+
 
 def booking_confirmed_job_key(booking_id: str) -> str:
     """``booking.confirmed:<bookingId>``: names the business action, so that two publications are one job."""
     return f"booking.confirmed:{fields.uuid('bookingId', booking_id)}"
+
+
+def booking_mail_requested_job_key(message_id: str) -> str:
+    """``booking.mail-requested:<messageId>``: each request is a job, and leaves the record of the first mail alone."""
+    return f"booking.mail-requested:{fields.uuid('messageId', message_id)}"
+
+
+def event_moved_job_key(booking_id: str, sequence: int) -> str:
+    """``event.moved:<bookingId>:<sequence>``: each move is a job of each booking."""
+    number = fields.integer("event.sequence", sequence, least=1, most=MAX_SEQUENCE)
+    return f"event.moved:{fields.uuid('bookingId', booking_id)}:{number}"
+
+
+def booking_cancelled_job_key(booking_id: str) -> str:
+    """``booking.cancelled:<bookingId>``: a booking is cancelled once."""
+    return f"booking.cancelled:{fields.uuid('bookingId', booking_id)}"
+
+
+def password_reset_requested_job_key(message_id: str) -> str:
+    """``password.reset-requested:<messageId>``: each request has a token, and so a mail, of its own."""
+    return f"password.reset-requested:{fields.uuid('messageId', message_id)}"
 
 
 def ticket_id(booking_id: str, seat: str) -> str:

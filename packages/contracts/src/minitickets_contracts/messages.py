@@ -1,20 +1,18 @@
 """Event messages as they travel through SNS and SQS: versioned JSON, at most 200 KiB, unknown fields ignored."""
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar, Self
+from dataclasses import dataclass, field
+from typing import ClassVar, Self, TypedDict
 
-from minitickets_contracts import fields
-from minitickets_contracts.fields import ContractError
+from minitickets_contracts import fields, keys
+from minitickets_contracts.bodies import document_of, message_body, message_document, string
 
-MAX_MESSAGE_BYTES = 200 * 1024
 MAX_TOTAL_MINOR = 10**12
 
 
 @dataclass(frozen=True, kw_only=True)
 class Customer:
-    """Who booked. ``email`` is where the mail goes."""
+    """Whom a message is about. ``email`` is where the mail goes."""
 
     user_id: str
     email: str
@@ -28,13 +26,17 @@ class Customer:
 
 @dataclass(frozen=True, kw_only=True)
 class BookedEvent:
-    """The event as it was when it was booked. ``starts_at`` is the venue's local time with its UTC offset."""
+    """The event as it was when the message was written. ``starts_at`` is the venue's local time with its UTC offset.
+
+    ``sequence`` counts how often the event had moved by then: whoever keeps a date keeps that of the highest.
+    """
 
     event_id: str
     title: str
     venue: str
     starts_at: str
     time_zone: str
+    sequence: int = 0
 
     def __post_init__(self) -> None:
         fields.uuid("event.eventId", self.event_id)
@@ -42,16 +44,31 @@ class BookedEvent:
         fields.text("event.venue", self.venue, longest=200)
         fields.starts_at("event.startsAt", self.starts_at)
         fields.time_zone("event.timeZone", self.time_zone)
+        fields.integer("event.sequence", self.sequence, least=0, most=keys.MAX_SEQUENCE)
 
 
 @dataclass(frozen=True, kw_only=True)
-class BookingConfirmed:
-    """A booking was committed. ``message_id`` is the id of its outbox row, so it names the publication, not the job.
+class PreviousSchedule:
+    """When and where an event was to be before it moved. ``starts_at`` as in BookedEvent."""
+
+    starts_at: str
+    time_zone: str
+    venue: str
+
+    def __post_init__(self) -> None:
+        fields.starts_at("previous.startsAt", self.starts_at)
+        fields.time_zone("previous.timeZone", self.time_zone)
+        fields.text("previous.venue", self.venue, longest=200)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BookingMessage:
+    """What every message about a booking carries. ``message_id`` is the id of its outbox row: it names the publication.
 
     ``total_minor`` is in minor units of ``currency`` (cents). ``occurred_at`` is ISO 8601 with an offset.
     """
 
-    TYPE: ClassVar[str] = "booking.confirmed"
+    TYPE: ClassVar[str]
     VERSION: ClassVar[int] = 1
 
     message_id: str
@@ -75,80 +92,180 @@ class BookingConfirmed:
 
     def to_json(self) -> str:
         """The message's body. Raises ContractError if it would be larger than a message may be."""
-        body = json.dumps(
-            {
-                "type": self.TYPE,
-                "version": self.VERSION,
-                "messageId": self.message_id,
-                "bookingId": self.booking_id,
-                "correlationId": self.correlation_id,
-                "occurredAt": self.occurred_at,
-                "customer": {
-                    "userId": self.customer.user_id,
-                    "email": self.customer.email,
-                    "name": self.customer.name,
-                },
-                "event": {
-                    "eventId": self.event.event_id,
-                    "title": self.event.title,
-                    "venue": self.event.venue,
-                    "startsAt": self.event.starts_at,
-                    "timeZone": self.event.time_zone,
-                },
-                "seats": list(self.seats),
-                "totalMinor": self.total_minor,
-                "currency": self.currency,
-            },
-            ensure_ascii=False,
-            separators=(",", ":"),
-        )
-        _check_size(body)
-        return body
+        return message_body(self._document())
 
     @classmethod
     def from_json(cls, body: str) -> Self:
         """The message in ``body``. Raises ContractError, which names the field, for anything that is not one."""
-        document = message_document(body)
-        if fields.required("", document, "type") != cls.TYPE:
-            raise ContractError("type", f"must be {cls.TYPE}")
-        version = fields.required("", document, "version")
-        if isinstance(version, bool) or version != cls.VERSION:
-            raise ContractError("version", f"must be {cls.VERSION}; a newer producer needs a newer consumer")
-        customer = fields.mapping("customer", fields.required("", document, "customer"))
-        event = fields.mapping("event", fields.required("", document, "event"))
+        return cls(**_booking_fields(document_of(cls.TYPE, cls.VERSION, body)))
+
+    def _document(self) -> dict[str, object]:
+        return {
+            "type": self.TYPE,
+            "version": self.VERSION,
+            "messageId": self.message_id,
+            "bookingId": self.booking_id,
+            "correlationId": self.correlation_id,
+            "occurredAt": self.occurred_at,
+            "customer": _customer_document(self.customer),
+            "event": {
+                "eventId": self.event.event_id,
+                "title": self.event.title,
+                "venue": self.event.venue,
+                "startsAt": self.event.starts_at,
+                "timeZone": self.event.time_zone,
+                "sequence": self.event.sequence,
+            },
+            "seats": list(self.seats),
+            "totalMinor": self.total_minor,
+            "currency": self.currency,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class BookingConfirmed(BookingMessage):
+    """A booking was committed."""
+
+    TYPE: ClassVar[str] = "booking.confirmed"
+
+    @property
+    def job_key(self) -> str:
+        """Names the business action, so that two publications are one job."""
+        return keys.booking_confirmed_job_key(self.booking_id)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BookingMailRequested(BookingMessage):
+    """Somebody asked for the mail of a booking again; everything else is as it stands now."""
+
+    TYPE: ClassVar[str] = "booking.mail-requested"
+
+    @property
+    def job_key(self) -> str:
+        """Names the request: the record of the first mail stays."""
+        return keys.booking_mail_requested_job_key(self.message_id)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventMoved(BookingMessage):
+    """The event of a booking got another start, zone or venue: ``event`` is the new one, ``previous`` what was."""
+
+    TYPE: ClassVar[str] = "event.moved"
+
+    previous: PreviousSchedule
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        fields.integer("event.sequence", self.event.sequence, least=1, most=keys.MAX_SEQUENCE)
+
+    @property
+    def job_key(self) -> str:
+        """Names the move and the booking."""
+        return keys.event_moved_job_key(self.booking_id, self.event.sequence)
+
+    @classmethod
+    def from_json(cls, body: str) -> Self:
+        """As BookingMessage.from_json."""
+        document = document_of(cls.TYPE, cls.VERSION, body)
+        previous = fields.mapping("previous", fields.required("", document, "previous"))
         return cls(
-            message_id=_string("", document, "messageId"),
-            booking_id=_string("", document, "bookingId"),
-            correlation_id=_string("", document, "correlationId"),
-            occurred_at=_string("", document, "occurredAt"),
-            customer=Customer(
-                user_id=_string("customer.", customer, "userId"),
-                email=_string("customer.", customer, "email"),
-                name=_string("customer.", customer, "name"),
+            **_booking_fields(document),
+            previous=PreviousSchedule(
+                starts_at=string("previous.", previous, "startsAt"),
+                time_zone=string("previous.", previous, "timeZone"),
+                venue=string("previous.", previous, "venue"),
             ),
-            event=BookedEvent(
-                event_id=_string("event.", event, "eventId"),
-                title=_string("event.", event, "title"),
-                venue=_string("event.", event, "venue"),
-                starts_at=_string("event.", event, "startsAt"),
-                time_zone=_string("event.", event, "timeZone"),
-            ),
-            seats=fields.seats("seats", fields.required("", document, "seats")),
-            total_minor=fields.integer(
-                "totalMinor", fields.required("", document, "totalMinor"), least=0, most=MAX_TOTAL_MINOR
-            ),
-            currency=_string("", document, "currency"),
         )
 
+    def _document(self) -> dict[str, object]:
+        previous = {
+            "startsAt": self.previous.starts_at,
+            "timeZone": self.previous.time_zone,
+            "venue": self.previous.venue,
+        }
+        return {**super()._document(), "previous": previous}
 
-def message_document(body: str) -> Mapping[str, object]:
-    """The JSON object in ``body``, whatever its type. Raises ContractError for anything else."""
-    _check_size(body)
-    try:
-        document = json.loads(body)
-    except (ValueError, RecursionError):
-        raise ContractError("message", "must be JSON") from None
-    return fields.mapping("message", document)
+
+@dataclass(frozen=True, kw_only=True)
+class BookingCancelled(BookingMessage):
+    """A booking was cancelled at ``cancelled_at`` (ISO 8601 with an offset): its seats are free, its tickets void."""
+
+    TYPE: ClassVar[str] = "booking.cancelled"
+
+    cancelled_at: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        fields.instant("cancelledAt", self.cancelled_at)
+
+    @property
+    def job_key(self) -> str:
+        """Names the business action."""
+        return keys.booking_cancelled_job_key(self.booking_id)
+
+    @classmethod
+    def from_json(cls, body: str) -> Self:
+        """As BookingMessage.from_json."""
+        document = document_of(cls.TYPE, cls.VERSION, body)
+        return cls(**_booking_fields(document), cancelled_at=string("", document, "cancelledAt"))
+
+    def _document(self) -> dict[str, object]:
+        return {**super()._document(), "cancelledAt": self.cancelled_at}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PasswordResetRequested:
+    """Somebody asked to set the customer's password anew. ``token`` is secret; ``expires_at`` is as ``occurred_at``."""
+
+    TYPE: ClassVar[str] = "password.reset-requested"
+    VERSION: ClassVar[int] = 1
+
+    message_id: str
+    correlation_id: str
+    occurred_at: str
+    customer: Customer
+    token: str = field(repr=False)
+    expires_at: str
+
+    def __post_init__(self) -> None:
+        fields.uuid("messageId", self.message_id)
+        fields.correlation_id("correlationId", self.correlation_id)
+        fields.instant("occurredAt", self.occurred_at)
+        fields.reset_token("token", self.token)
+        fields.instant("expiresAt", self.expires_at)
+
+    @property
+    def job_key(self) -> str:
+        """Names the request, which alone has this token."""
+        return keys.password_reset_requested_job_key(self.message_id)
+
+    def to_json(self) -> str:
+        """The message's body. Raises ContractError if it would be larger than a message may be."""
+        return message_body(
+            {
+                "type": self.TYPE,
+                "version": self.VERSION,
+                "messageId": self.message_id,
+                "correlationId": self.correlation_id,
+                "occurredAt": self.occurred_at,
+                "customer": _customer_document(self.customer),
+                "token": self.token,
+                "expiresAt": self.expires_at,
+            }
+        )
+
+    @classmethod
+    def from_json(cls, body: str) -> Self:
+        """The message in ``body``. Raises ContractError, which names the field, for anything that is not one."""
+        document = document_of(cls.TYPE, cls.VERSION, body)
+        return cls(
+            message_id=string("", document, "messageId"),
+            correlation_id=string("", document, "correlationId"),
+            occurred_at=string("", document, "occurredAt"),
+            customer=_customer(document),
+            token=string("", document, "token"),
+            expires_at=string("", document, "expiresAt"),
+        )
 
 
 def message_type(body: str) -> str:
@@ -156,17 +273,51 @@ def message_type(body: str) -> str:
     return fields.text("type", fields.required("", message_document(body), "type"), longest=100)
 
 
-def _string(path: str, document: Mapping[str, object], name: str) -> str:
-    value = fields.required(path, document, name)
-    if not isinstance(value, str):
-        raise ContractError(f"{path}{name}", "must be a string")
-    return value
+class _BookingFields(TypedDict):
+    message_id: str
+    booking_id: str
+    correlation_id: str
+    occurred_at: str
+    customer: Customer
+    event: BookedEvent
+    seats: tuple[str, ...]
+    total_minor: int
+    currency: str
 
 
-def _check_size(body: str) -> None:
-    try:
-        size = len(body.encode())
-    except UnicodeEncodeError:
-        raise ContractError("message", "must be encodable as UTF-8") from None
-    if size > MAX_MESSAGE_BYTES:
-        raise ContractError("message", f"must have at most {MAX_MESSAGE_BYTES} bytes, has {size}")
+def _booking_fields(document: Mapping[str, object]) -> _BookingFields:
+    event = fields.mapping("event", fields.required("", document, "event"))
+    return {
+        "message_id": string("", document, "messageId"),
+        "booking_id": string("", document, "bookingId"),
+        "correlation_id": string("", document, "correlationId"),
+        "occurred_at": string("", document, "occurredAt"),
+        "customer": _customer(document),
+        "event": BookedEvent(
+            event_id=string("event.", event, "eventId"),
+            title=string("event.", event, "title"),
+            venue=string("event.", event, "venue"),
+            starts_at=string("event.", event, "startsAt"),
+            time_zone=string("event.", event, "timeZone"),
+            # Absent in what was written before events could move.
+            sequence=fields.integer("event.sequence", event.get("sequence", 0), least=0, most=keys.MAX_SEQUENCE),
+        ),
+        "seats": fields.seats("seats", fields.required("", document, "seats")),
+        "total_minor": fields.integer(
+            "totalMinor", fields.required("", document, "totalMinor"), least=0, most=MAX_TOTAL_MINOR
+        ),
+        "currency": string("", document, "currency"),
+    }
+
+
+def _customer(document: Mapping[str, object]) -> Customer:
+    customer = fields.mapping("customer", fields.required("", document, "customer"))
+    return Customer(
+        user_id=string("customer.", customer, "userId"),
+        email=string("customer.", customer, "email"),
+        name=string("customer.", customer, "name"),
+    )
+
+
+def _customer_document(customer: Customer) -> dict[str, str]:
+    return {"userId": customer.user_id, "email": customer.email, "name": customer.name}
