@@ -173,12 +173,12 @@ def _demo_accounts(session: Session) -> list[tuple[str, str, str]]:
 def _description(session: Session, stage: str, accounts: list[tuple[str, str, str]] | None) -> str:
     lines = ["", f"Stage {stage} is up."]
     if accounts is None:
-        lines.append(f"  API       off: this is the serverless half alone; `make local STAGE={stage}` brings it back")
+        lines.append(f"  Pages     off: this is the serverless half alone; `make local STAGE={stage}` brings it back")
     else:
-        lines.append(f"  API       {session.api_url}")
+        lines.append(f"  Pages     {session.api_url}/ (its procedures are below /trpc/)")
         lines += [f"  {role:<9} {email}  password {password}" for role, email, password in accounts]
     lines += [
-        f"  Mailbox   {session.mailbox_url}",
+        f"  Mailbox   {session.mailbox_url} (what was mailed; nothing leaves this machine)",
         f"  AWS       {session.endpoint} (any AWS SDK or CLI; access key 000000000000, any secret, us-east-1)",
         f"  Logs      {session.folder.path / 'logs'}",
         f"  Stop      Ctrl-C; everything is kept. `make local-reset STAGE={stage}` empties the stage.",

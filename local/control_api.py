@@ -16,9 +16,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from local.call_recorder import CallRecorder
 from local.handlers.handler import HandlerError, InvokeError
-from local.loopback import Reply, Request, json_reply
+from local.loopback import Reply, Request, json_reply, names_loopback
 from local.mail_recorder import MailRecorder, SendingLimits
-from local.mailbox import Mailbox, mailbox_page, mails_as_json
+from local.mailbox import Mailbox
 from local.processes import ProcessError
 from local.provider import Declared, Provider
 from local.resource_store import Key, StoredResource
@@ -73,20 +73,18 @@ class Readiness:
 
 
 class ControlApi:
-    """Answers the drivers. ``mailbox_key`` opens the mailbox page, for a browser that cannot send a token."""
+    """Answers the drivers; no page of any site, our own included, gets a word."""
 
     def __init__(
         self,
         *,
         token: str,
-        mailbox_key: str,
         readiness: Readiness,
         status: Callable[[], dict[str, Any]],
         finish: Callable[[], None],
         report: Callable[[str], None],
     ) -> None:
         self._token = token
-        self._mailbox_key = mailbox_key
         self._readiness = readiness
         self._status = status
         self._finish = finish
@@ -119,8 +117,8 @@ class ControlApi:
         """The reply to a request."""
         address = urllib.parse.urlsplit(request.path)
         query = dict(urllib.parse.parse_qsl(address.query))
-        if address.path in ("/mailbox", "/mailbox.json"):
-            return self._mailbox(address.path, query)
+        if not names_loopback(request):
+            return json_reply({"error": "the control API answers to 127.0.0.1 and localhost only"}, status=403)
         if not _same(request.header("Authorization"), f"Bearer {self._token}"):
             return json_reply({"error": "the token in the stage's folder is needed"}, status=401)
         verb = self._verbs.get((request.method, address.path))
@@ -162,23 +160,6 @@ class ControlApi:
         recorder = self._parts().mail_recorder
         recorder.limits = SendingLimits.from_json(body)
         return recorder.limits.to_json()
-
-    def _mailbox(self, path: str, query: Mapping[str, str]) -> Reply:
-        if not _same(query.get("key", ""), self._mailbox_key):
-            return json_reply({"error": "open the mailbox by the address that `make local` prints"}, status=401)
-        try:
-            mails = self._parts().mailbox.mails(to=query.get("to"))
-        except ProcessError as error:
-            return json_reply({"error": str(error)}, status=503)
-        if path.endswith(".json"):
-            return Reply(body=mails_as_json(mails))
-        headers = (
-            ("Content-Type", "text/html; charset=utf-8"),
-            ("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-src 'self'"),
-            ("Referrer-Policy", "no-referrer"),
-            ("Cache-Control", "no-store"),
-        )
-        return Reply(body=mailbox_page(mails).encode(), headers=headers)
 
 
 def _same(given: str, wanted: str) -> bool:

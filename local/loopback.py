@@ -41,6 +41,15 @@ class Reply:
     headers: tuple[tuple[str, str], ...] = (("Content-Type", "application/json"),)
 
 
+_LOOPBACK = frozenset({"127.0.0.1", "localhost"})
+
+
+def names_loopback(request: Request) -> bool:
+    """Whether a browser asks under one of this machine's own names, not under one that a site lets point here."""
+    host, _, port = request.header("Host").lower().partition(":")
+    return host in _LOOPBACK and (port.isdecimal() or not port)
+
+
 def json_reply(document: object, *, status: int = 200) -> Reply:
     """A reply whose body is JSON."""
     return Reply(status=status, body=json.dumps(document).encode())

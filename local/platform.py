@@ -16,13 +16,22 @@ from local.stage_folder import REPOSITORY, StageFolder
 class Platform:
     """One stage's services: clients, processes, credentials, load balancing, ports, progress."""
 
-    def __init__(self, *, folder: StageFolder, root_clients: Clients, children: Children, progress: Progress) -> None:
+    def __init__(
+        self,
+        *,
+        folder: StageFolder,
+        root_clients: Clients,
+        children: Children,
+        progress: Progress,
+        mailbox_url: str,
+    ) -> None:
         self.account = ACCOUNT
         self.region = REGION
         self.root = REPOSITORY
         self.state = folder.path
         self.endpoint = f"http://127.0.0.1:{folder.port('emulator')}"
         self.mail_endpoint = f"http://127.0.0.1:{folder.port('mail')}"
+        self.mailbox_url = mailbox_url
         self.calls_port = folder.port("calls")
         self.credentials = CredentialsEndpoint(port=folder.port("credentials"), root=root_clients)
         self.balancer = Balancer()

@@ -29,6 +29,7 @@ from local.handlers.tasks import run_task
 from local.loopback import serve
 from local.mail_recorder import MailRecorder
 from local.mailbox import Mailbox
+from local.mailbox_pages.pages import MailboxPages
 from local.platform import Platform
 from local.processes import ProcessError, what_failed
 from local.progress import Progress
@@ -101,11 +102,9 @@ class Supervisor:
 
     def _come_up(self, down: ExitStack) -> None:
         folder, path = self._folder, self._folder.path
-        mailbox_key = self._lasting_secret("mailbox-key")
         token = secrets.token_urlsafe(32)
         api = ControlApi(
             token=token,
-            mailbox_key=mailbox_key,
             readiness=self._readiness,
             status=self._status,
             finish=self.end,
@@ -114,6 +113,8 @@ class Supervisor:
         # First of all: drivers may come now, and wait for the rest.
         down.callback(serve("control API", port=folder.port("control"), answer=api.answer))
         control = f"http://127.0.0.1:{folder.port('control')}"
+        mailbox = Mailbox(path / "mailbox")
+        mailbox_url = self._serve_mailbox(mailbox, down)
         folder.announce(
             {
                 "pid": os.getpid(),
@@ -121,7 +122,7 @@ class Supervisor:
                 "control": control,
                 "controlPort": folder.port("control"),
                 "token": token,
-                "mailbox": f"{control}/mailbox?key={mailbox_key}",
+                "mailbox": mailbox_url,
                 "endpoint": f"http://127.0.0.1:{folder.port('emulator')}",
             }
         )
@@ -133,10 +134,15 @@ class Supervisor:
         down.callback(clients.close)
         check_generation(clients, path / _GENERATION)
 
-        mailbox = Mailbox(path / "mailbox")
         mail_recorder = MailRecorder(port=folder.port("mail"), upstream_port=folder.port("emulator"), mailbox=mailbox)
         call_recorder = CallRecorder(port=folder.port("calls"), file=path / "calls.jsonl")
-        platform = Platform(folder=folder, root_clients=clients, children=self._children, progress=self._progress)
+        platform = Platform(
+            folder=folder,
+            root_clients=clients,
+            children=self._children,
+            progress=self._progress,
+            mailbox_url=mailbox_url,
+        )
         # What the children talk to ends after them; the balancer goes with them.
         down.callback(mail_recorder.start())
         down.callback(call_recorder.start())
@@ -188,6 +194,13 @@ class Supervisor:
             "processes": self._children.names(),
             "logs": str(self._folder.path / "logs"),
         }
+
+    def _serve_mailbox(self, mailbox: Mailbox, down: ExitStack) -> str:
+        """Serve its pages; where they are, with the key that opens them, the same at every start."""
+        key, port = self._lasting_secret("mailbox-key"), self._folder.port("mailbox")
+        pages = MailboxPages(mailbox=mailbox, key=key, stage=self._stage)
+        down.callback(serve("mailbox", port=port, answer=pages.answer))
+        return f"http://127.0.0.1:{port}/{key}/"
 
     def _lasting_secret(self, name: str) -> str:
         file = self._folder.path / f"{name}.json"

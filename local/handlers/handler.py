@@ -38,6 +38,7 @@ class PlatformServices(Protocol):
     state: Path  # this stage's folder; a handler keeps its data below state / "<service>"
     endpoint: str  # the emulator's URL
     mail_endpoint: str  # the mail recorder's URL, in front of the emulator's SES v2
+    mailbox_url: str  # where people read what SES accepted, with the key that opens it
     calls_port: int  # UDP port of the call recorder (AWS_CSM_PORT)
 
     def aws(self, service: str) -> Any:

@@ -142,6 +142,7 @@ def container_environment(
         "HOME": home,
         **values,
         "LISTEN_HOST": "127.0.0.1",  # a container's own network ends at its border; this machine's does not
+        "LOCAL_MAILBOX_URL": platform.mailbox_url,  # the pages say that this is no real stage, and where its mails are
         "AWS_DEFAULT_REGION": platform.region,
         "AWS_ENDPOINT_URL": platform.endpoint,
         "AWS_CSM_ENABLED": "true",

@@ -79,7 +79,6 @@ class _Api:
         )
         api = ControlApi(
             token="token",
-            mailbox_key="key",
             readiness=self.readiness,
             status=lambda: {"stage": "dev"},
             finish=lambda: self.finished.append(True),
@@ -182,11 +181,19 @@ def test_without_the_token_nothing_is_told_or_done(api: _Api, path: str) -> None
     assert api.finished == []
 
 
-def test_the_mailbox_opens_with_its_key_only(api: _Api) -> None:
-    url = f"http://127.0.0.1:{api.port}/mailbox"
-    assert httpx.get(url, params={"key": "key"}, trust_env=False).status_code == 200
-    assert httpx.get(url, params={"key": "other"}, trust_env=False).status_code == 401
-    assert httpx.get(url, headers={"Authorization": "Bearer token"}, trust_env=False).status_code == 401
+@pytest.mark.parametrize("host", ["attacker.example", "attacker.example:80", "127.0.0.1.attacker.example", ""])
+def test_a_site_whose_name_points_here_is_refused_even_with_the_token(api: _Api, host: str) -> None:
+    reply = httpx.get(
+        f"http://127.0.0.1:{api.port}/status",
+        headers={"Host": host, "Authorization": "Bearer token"},
+        trust_env=False,
+    )
+
+    assert (reply.status_code, "stage" in reply.json()) == (403, False)
+
+
+def test_the_control_api_has_no_page_for_a_browser(api: _Api) -> None:
+    assert httpx.get(f"http://127.0.0.1:{api.port}/mailbox", trust_env=False).status_code == 401
 
 
 def test_a_platform_that_does_not_come_up_says_why_to_whoever_waits(tmp_path: Path) -> None:

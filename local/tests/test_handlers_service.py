@@ -209,6 +209,7 @@ def test_a_task_gets_the_programs_environment_its_secrets_and_what_the_platform_
     assert seen["AWS_ENDPOINT_URL"] == stage.emulator.endpoint
     assert seen["AWS_CSM_CLIENT_ID"] == api.task_role["name"]
     assert seen["LISTEN_HOST"] == "127.0.0.1"
+    assert seen["LOCAL_MAILBOX_URL"] == stage.platform.mailbox_url
     assert seen["PORT"] != "8000"
     assert "SECRET_OF_THIS_SHELL" not in seen
     assert "AWS_ACCESS_KEY_ID" not in seen

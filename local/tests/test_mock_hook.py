@@ -135,9 +135,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
             differences=[],
         )
     )
-    api = ControlApi(
-        token="token", mailbox_key="key", readiness=readiness, status=dict, finish=lambda: None, report=print
-    )
+    api = ControlApi(token="token", readiness=readiness, status=dict, finish=lambda: None, report=print)
     port = free_port()
     stop = serve("control API", port=port, answer=api.answer)
     project = Project(tmp_path, provider, store)

@@ -1,0 +1,1 @@
+"""The mailbox in a browser: what the local SES accepted, for the person who runs the platform."""
