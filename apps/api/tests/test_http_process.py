@@ -1,8 +1,6 @@
 """The process that serves: how it starts, ends, and lives through a database that goes away."""
 
-import os
 import signal
-import sys
 import threading
 import time
 from collections import Counter
@@ -12,33 +10,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from local.processes import Child, start, wait_until
+from local.processes import wait_until
 from local.servers.postgres import PostgresServer
+from tests.fixtures.api_process import PATIENCE_SECONDS, ApiProcess
 from tests.fixtures.running_api import RunningApi, api_environment
 from tests.fixtures.servers import Cache, Database
 
 pytestmark = pytest.mark.integration
-
-PATIENCE_SECONDS = 25
-
-
-class Process:
-    """``python -m minitickets_api`` with an environment."""
-
-    def __init__(self, environment: dict[str, str], log: Path) -> None:
-        everything = {"PATH": os.environ["PATH"], "AWS_ENDPOINT_URL": "http://127.0.0.1:9", **environment}
-        everything |= {"AWS_ACCESS_KEY_ID": "nobody", "AWS_SECRET_ACCESS_KEY": "nothing"}
-        self.url = f"http://127.0.0.1:{environment.get('PORT', '0')}"
-        self.child: Child = start("api", [sys.executable, "-m", "minitickets_api"], env=everything, log=log)
-
-    def answers(self) -> bool:
-        try:
-            return httpx.get(f"{self.url}/readyz", timeout=3).status_code == 200
-        except httpx.TransportError:
-            return False
-
-    def wait(self) -> None:
-        wait_until("the API is ready", self.answers, seconds=PATIENCE_SECONDS, alive=self.child)
 
 
 @pytest.fixture
@@ -47,8 +25,8 @@ def environment(migrated_database: Database, cache: Cache) -> dict[str, str]:
 
 
 @pytest.fixture
-def process(environment: dict[str, str], tmp_path: Path) -> Iterator[Process]:
-    running = Process(environment, tmp_path / "api.log")
+def process(environment: dict[str, str], tmp_path: Path) -> Iterator[ApiProcess]:
+    running = ApiProcess(environment, tmp_path / "api.log")
     running.wait()
     yield running
     running.child.stop()
@@ -56,21 +34,21 @@ def process(environment: dict[str, str], tmp_path: Path) -> Iterator[Process]:
 
 def test_a_wrong_environment_ends_it_at_once_with_one_line(environment: dict[str, str], tmp_path: Path) -> None:
     del environment["DB_HOST"]
-    process = Process(environment, tmp_path / "api.log")
+    process = ApiProcess(environment, tmp_path / "api.log")
 
     assert process.child.wait(PATIENCE_SECONDS) == 2
     assert process.child.log_tail() == "environment: DB_HOST is missing (docs/interfaces.md lists every variable)"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_with_exit_code_0(process: Process, number: signal.Signals) -> None:
+def test_a_signal_ends_it_with_exit_code_0(process: ApiProcess, number: signal.Signals) -> None:
     process.child.send(number)
 
     assert process.child.wait(PATIENCE_SECONDS) == 0
     assert '"message": "ended"' in process.child.log_tail()
 
 
-def test_a_signal_under_load_fails_no_request_that_was_taken(process: Process) -> None:
+def test_a_signal_under_load_fails_no_request_that_was_taken(process: ApiProcess) -> None:
     seen: Counter[str] = Counter()
 
     def load() -> None:
@@ -100,7 +78,7 @@ def test_a_signal_under_load_fails_no_request_that_was_taken(process: Process) -
 
 
 def test_a_password_that_was_rotated_ends_it(
-    process: Process, postgres_server: PostgresServer, migrated_database: Database
+    process: ApiProcess, postgres_server: PostgresServer, migrated_database: Database
 ) -> None:
     user = migrated_database.user
     postgres_server.run_sql(f"alter role {user} password 'rotated'")

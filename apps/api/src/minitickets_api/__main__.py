@@ -1,6 +1,7 @@
 """Serves the API until SIGTERM or SIGINT."""
 
 import logging
+import os
 import signal
 import sys
 
@@ -38,4 +39,10 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Not sys.exit, which waits for every thread: one that AWS keeps waiting holds nothing any more, and would keep the
+    # process until it is killed.
+    os._exit(code)

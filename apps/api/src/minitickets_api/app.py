@@ -25,7 +25,7 @@ from minitickets_api.services.accounts import Accounts
 from minitickets_api.services.bookings import BookingDesk
 from minitickets_api.services.cache import Cache
 from minitickets_api.services.event_cache import EventCache
-from minitickets_api.services.outbox import start_outbox_relay
+from minitickets_api.services.outbox import RelayTiming, start_outbox_relay
 from minitickets_api.services.passwords import Passwords
 from minitickets_api.services.posters import Posters
 from minitickets_api.services.rate_limits import RateLimits
@@ -37,8 +37,14 @@ from minitickets_api.trpc import openapi
 from minitickets_api.trpc.endpoint import Endpoint
 from minitickets_api.trpc.registry import Registry
 
-# Each part's share of the 30 s that a container has between SIGTERM and SIGKILL; requests have 10 (server.py).
-STOP_SECONDS = 12
+# The services' share of the 30 s that a container has between SIGTERM and SIGKILL; the farewell and the requests have
+# 12 (server.py). Each part has its own, so that none takes the time in which another releases what it holds.
+_DESK_SECONDS = 4.5  # nobody waits for an answer by now: a batch may still commit, or is rolled back
+_RELAY_SECONDS = RelayTiming.stop + RelayTiming.release + 0.5
+_RETENTION_SECONDS = 0.5
+_CACHE_SECONDS = 0.5
+_DATABASE_SECONDS = 1.0
+STOP_SECONDS = _DESK_SECONDS + _RELAY_SECONDS + _RETENTION_SECONDS + _CACHE_SECONDS + _DATABASE_SECONDS
 _PASSWORD_CHECK_SECONDS = 1
 _log = logging.getLogger(__name__)
 
@@ -78,7 +84,7 @@ async def open_services(settings: Settings, *, end: Callable[[], None]) -> Async
             password=settings.database.password.get_secret_value(),
             sslmode=settings.database.sslmode,
         )
-        stack.push_async_callback(database.close)
+        stack.push_async_callback(database.close, seconds=_DATABASE_SECONDS)
         aws = Aws(region=settings.region)
         stack.callback(aws.close)
         cache = Cache(
@@ -87,16 +93,16 @@ async def open_services(settings: Settings, *, end: Callable[[], None]) -> Async
             token=settings.redis.token.get_secret_value(),
             tls=settings.redis.tls == "true",
         )
-        stack.push_async_callback(cache.close)
+        stack.push_async_callback(_within, _CACHE_SECONDS, "cache", cache.close)
         passwords = Passwords()
         stack.callback(passwords.close)
         topic = SnsTopic(arn=settings.topic_arn, client=partial(sns_client, region=settings.region))
         relay = start_outbox_relay(pool=database.pool, topic=topic)
-        stack.push_async_callback(relay.stop)
+        stack.push_async_callback(_within, _RELAY_SECONDS, "relay", relay.stop)
         retention = start_retention(pool=database.pool)
-        stack.push_async_callback(retention.stop)
+        stack.push_async_callback(_within, _RETENTION_SECONDS, "retention", retention.stop)
         desk = BookingDesk(pool=database.pool, on_commit=relay.wake)
-        stack.push_async_callback(desk.close)
+        stack.push_async_callback(_within, _DESK_SECONDS, "desk", partial(desk.close, seconds=_DESK_SECONDS / 2))
         background: dict[str, Callable[[], Awaitable[None]]] = {
             "cache": cache.warm,
             "aws": aws.warm,
@@ -136,11 +142,7 @@ def create_app(settings: Settings, *, end: Callable[[], None] = lambda: None) ->
         opened.append(await context.__aenter__())
         _log.info("ready to serve", extra={"stage": settings.stage})
         yield
-        try:
-            async with asyncio.timeout(STOP_SECONDS):
-                await context.__aexit__(None, None, None)
-        except TimeoutError:
-            _log.warning("ended without waiting any longer for what still runs")
+        await context.__aexit__(None, None, None)
         opened.clear()
 
     async def home(_: Request) -> Response:
@@ -194,6 +196,15 @@ async def _end_when_password_is_refused(is_refused: Callable[[], bool], end: Cal
         await asyncio.sleep(_PASSWORD_CHECK_SECONDS)
     _log.error("the database's password was rotated: this process ends, so that its successor is given the new one")
     end()
+
+
+async def _within(seconds: float, part: str, close: Callable[[], Awaitable[None]]) -> None:
+    """Close a part in its own time: what it cannot finish must not cost the others theirs."""
+    try:
+        async with asyncio.timeout(seconds):
+            await close()
+    except TimeoutError:
+        _log.warning("ended without waiting any longer", extra={"part": part})
 
 
 async def _cancel(task: "asyncio.Task[None]") -> None:

@@ -72,10 +72,10 @@ class Database:
         self.pool: asyncpg.Pool
         self.password_refused = False
 
-    async def close(self) -> None:
-        """Close the pool; connections that are still in use after 5 s are cut."""
+    async def close(self, *, seconds: float = 5.0) -> None:
+        """Close the pool; connections that are still in use after ``seconds`` are cut."""
         try:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(seconds):
                 await self.pool.close()
         except TimeoutError:
             self.pool.terminate()

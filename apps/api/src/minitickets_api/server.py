@@ -14,8 +14,8 @@ from minitickets_api.settings import Settings
 # Longer than the load balancer's 60 s of idle time: whoever closes first must be the balancer, or it meets a closed
 # connection with a request in its hand.
 KEEP_ALIVE_SECONDS = 75
-# With the farewell below and the 12 s of the lifespan's end (app.STOP_SECONDS) less than the 30 s after which a
-# container is killed.
+# With the farewell below and the end of the services (app.STOP_SECONDS) less than the 30 s after which a container is
+# killed.
 DRAIN_SECONDS = 10
 
 

@@ -31,9 +31,9 @@ class BookingDesk:
             run=batches.run, lane=lambda request: request.event_id
         )
 
-    async def close(self) -> None:
-        """Decide what waits, and take nothing new."""
-        await self._requests.close()
+    async def close(self, *, seconds: float = 8.0) -> None:
+        """Take nothing new, and decide what waits; what is not decided after ``seconds`` is told so."""
+        await self._requests.close(seconds=seconds)
 
     async def create(
         self,

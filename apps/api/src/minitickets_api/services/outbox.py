@@ -25,13 +25,15 @@ _log = logging.getLogger(__name__)
 class RelayTiming:
     """In seconds. ``lease`` is longer than the worst publish, with its marking; ``idle`` is between two looks when
     nobody wakes the relay; ``outage_pause`` is the longest between two claims while nothing can be published;
-    ``stop`` is how long a stopping relay waits for what it publishes; ``silence`` is how long its loop may take for a
+    ``stop`` is how long a stopping relay waits for what it publishes, longer than one call of the topic (topic.py);
+    ``release`` is how long it then has to give back what is not over; ``silence`` is how long its loop may take for a
     turn before it counts as dead."""
 
     lease: float = 30.0
     idle: float = 0.5
     outage_pause: float = 5.0
-    stop: float = 10.0
+    stop: float = 7.5
+    release: float = 2.0
     silence: float = 60.0
 
 
@@ -113,8 +115,11 @@ class OutboxRelay:
         for task in (self._task, *unfinished):
             task.cancel()
         await asyncio.gather(self._task, *unfinished, return_exceptions=True)
-        for claim in unfinished.values():
-            await self._release(claim)
+        try:
+            async with asyncio.timeout(self._timing.release):
+                await asyncio.gather(*(self._release(claim) for claim in unfinished.values()))
+        except TimeoutError:
+            _log.warning("claims cannot be released in time; their leases will end")
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _run(self) -> None:
