@@ -36,9 +36,9 @@ def test_a_customer_registers_finds_an_event_books_and_cancels(api: RunningApi) 
 
     seats = data(ada.query("events.byId", {"eventId": event_id}))["seats"]
     assert seats == [
-        {"name": "A-1", "isTaken": True},
-        {"name": "A-2", "isTaken": True},
-        {"name": "A-3", "isTaken": False},
+        {"name": "A-1", "row": "A", "number": "1", "isTaken": True, "aisleAfter": False},
+        {"name": "A-2", "row": "A", "number": "2", "isTaken": True, "aisleAfter": False},
+        {"name": "A-3", "row": "A", "number": "3", "isTaken": False, "aisleAfter": False},
     ]
 
     cancelled = data(ada.mutate("bookings.cancel", {"bookingId": booked["bookingId"], "idempotencyKey": str(uuid4())}))

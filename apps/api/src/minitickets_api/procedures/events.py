@@ -41,10 +41,13 @@ class Event(Output):
 
 
 class Seat(Output):
-    """A seat and whether somebody has it."""
+    """A seat and whether somebody has it. `name` is `<row>-<number>`; after `aisleAfter` people walk."""
 
     name: str
+    row: str
+    number: str
     is_taken: bool
+    aisle_after: bool
 
 
 class EventWithSeats(Event):
@@ -78,9 +81,7 @@ async def by_id(call: Call, wanted: EventId) -> EventWithSeats:
         call.services.database.pool, event_id=wanted.event_id, user_id=None if viewer is None else viewer.user_id
     )
     [event] = await _show(call, [found.event])
-    return EventWithSeats(
-        **event.model_dump(), seats=[Seat(name=seat.name, is_taken=seat.is_taken) for seat in found.seats]
-    )
+    return EventWithSeats(**event.model_dump(), seats=[Seat.model_validate(seat) for seat in found.seats])
 
 
 async def _page(call: Call, wanted: ListEvents) -> EventList:

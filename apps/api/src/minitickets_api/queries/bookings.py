@@ -9,13 +9,9 @@ from uuid import UUID
 
 import asyncpg
 
-from minitickets_api import cursors
 from minitickets_api.database import connection
-from minitickets_api.refusals import Code, Refusal
+from minitickets_api.queries.keyset import Keyset
 from minitickets_api.venue_time import local_start
-
-MAX_PAGE = 100
-_QUERY = "bookings.mine"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,9 +67,8 @@ async def mine(pool: asyncpg.Pool, *, user_id: str, cursor: str | None = None, l
 
     Raises Refusal: BAD_REQUEST for a cursor of another list or person, SERVICE_UNAVAILABLE without a database.
     """
-    if not 1 <= limit <= MAX_PAGE:
-        raise Refusal(Code.BAD_REQUEST, f"limit: must be from 1 to {MAX_PAGE}")
-    before_time, before_id = _position(cursor, user_id)
+    keyset = Keyset(query="bookings.mine", owner=user_id, time="created_at", id="booking_id")
+    before_time, before_id = keyset.position(cursor, limit=limit)
     async with connection(pool) as database:
         rows = await database.fetch(
             f"{BOOKING_WITH_EVENT} where b.user_id = $1"
@@ -84,12 +79,7 @@ async def mine(pool: asyncpg.Pool, *, user_id: str, cursor: str | None = None, l
             before_id,
             limit + 1,
         )
-    page = rows[:limit]
-    following = None
-    if len(rows) > limit:
-        last = page[-1]
-        position = [last["created_at"].isoformat(), str(last["booking_id"])]
-        following = cursors.encode(query=_QUERY, owner=user_id, position=position)
+    page, following = keyset.page(rows, limit=limit)
     return BookingsPage(bookings=tuple(booking_view(row) for row in page), next_cursor=following)
 
 
@@ -115,10 +105,3 @@ def booking_view(row: Mapping[str, Any]) -> BookingView:
 def instant(moment: datetime) -> str:
     """``moment`` in UTC, as ISO 8601 to the microsecond."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds")
-
-
-def _position(cursor: str | None, user_id: str) -> tuple[datetime | None, UUID | None]:
-    if cursor is None:
-        return None, None
-    time, booking_id = cursors.decode(cursor, query=_QUERY, owner=user_id, length=2)
-    return cursors.position_time(time), cursors.position_uuid(booking_id)

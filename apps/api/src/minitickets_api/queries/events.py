@@ -1,19 +1,15 @@
 """What events there are, and which of their seats are free."""
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import asyncpg
 
-from minitickets_api import cursors
 from minitickets_api.database import connection
+from minitickets_api.queries.keyset import Keyset
 from minitickets_api.refusals import Code, Refusal
 from minitickets_api.venue_time import local_start
-
-MAX_PAGE = 100
-_QUERY = "events.upcoming"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +33,21 @@ class EventSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class Seat:
+    """``name`` is ``<row>-<number>``; ``aisle_after`` says that people walk between it and the next of its row."""
+
     name: str
     is_taken: bool
+    aisle_after: bool
+
+    @property
+    def row(self) -> str:
+        """What stands before the last hyphen; empty for a seat in no row."""
+        return self.name.rpartition("-")[0]
+
+    @property
+    def number(self) -> str:
+        """What stands after the last hyphen: what is written on the seat."""
+        return self.name.rpartition("-")[2]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,9 +81,8 @@ async def upcoming(pool: asyncpg.Pool, *, limit: int = 50, cursor: str | None = 
 
     Raises Refusal: BAD_REQUEST for a cursor of another list, SERVICE_UNAVAILABLE without a database.
     """
-    if not 1 <= limit <= MAX_PAGE:
-        raise Refusal(Code.BAD_REQUEST, f"limit: must be from 1 to {MAX_PAGE}")
-    after_time, after_id = _position(cursor)
+    keyset = Keyset(query="events.upcoming", owner="", time="starts_at", id="event_id")
+    after_time, after_id = keyset.position(cursor, limit=limit)
     async with connection(pool) as database:
         rows = await database.fetch(
             f"{_SUMMARY} where e.published_at is not null and e.starts_at > now()"
@@ -84,12 +92,30 @@ async def upcoming(pool: asyncpg.Pool, *, limit: int = 50, cursor: str | None = 
             after_id,
             limit + 1,
         )
-    page = rows[:limit]
-    following = None
-    if len(rows) > limit:
-        last = page[-1]
-        position = [last["starts_at"].isoformat(), str(last["event_id"])]
-        following = cursors.encode(query=_QUERY, owner="", position=position)
+    page, following = keyset.page(rows, limit=limit)
+    return EventsPage(events=tuple(_summary(row) for row in page), next_cursor=following)
+
+
+async def of_organiser(
+    pool: asyncpg.Pool, *, organiser_id: UUID, limit: int = 50, cursor: str | None = None
+) -> EventsPage:
+    """All events of one organiser, drafts too, the one that begins last first; at most ``limit`` (1 to 100) a page.
+
+    Raises Refusal: BAD_REQUEST for a cursor of another list or person, SERVICE_UNAVAILABLE without a database.
+    """
+    keyset = Keyset(query="events.mine", owner=str(organiser_id), time="starts_at", id="event_id")
+    before_time, before_id = keyset.position(cursor, limit=limit)
+    async with connection(pool) as database:
+        rows = await database.fetch(
+            f"{_SUMMARY} where e.organiser_id = $1"
+            " and ($2::timestamptz is null or (e.starts_at, e.event_id) < ($2, $3::uuid))"
+            " order by e.starts_at desc, e.event_id desc limit $4",
+            organiser_id,
+            before_time,
+            before_id,
+            limit + 1,
+        )
+    page, following = keyset.page(rows, limit=limit)
     return EventsPage(events=tuple(_summary(row) for row in page), next_cursor=following)
 
 
@@ -110,12 +136,16 @@ async def by_id(pool: asyncpg.Pool, *, event_id: str, user_id: str | None = None
         if row is None:
             raise Refusal(Code.NOT_FOUND, "There is no such event.")
         seats = await database.fetch(
-            "select s.seat, b.seat is not null as is_taken from seats s left join booked_seats b using (event_id, seat)"
+            "select s.seat, s.aisle_after, b.seat is not null as is_taken"
+            " from seats s left join booked_seats b using (event_id, seat)"
             " where s.event_id = $1 order by s.position, s.seat",
             event,
         )
     return EventWithSeats(
-        event=_summary(row), seats=tuple(Seat(name=seat["seat"], is_taken=seat["is_taken"]) for seat in seats)
+        event=_summary(row),
+        seats=tuple(
+            Seat(name=seat["seat"], is_taken=seat["is_taken"], aisle_after=seat["aisle_after"]) for seat in seats
+        ),
     )
 
 
@@ -135,13 +165,6 @@ def _summary(row: Any) -> EventSummary:
         seats_total=row["seats_total"],
         seats_free=row["seats_total"] - row["seats_taken"],
     )
-
-
-def _position(cursor: str | None) -> tuple[datetime | None, UUID | None]:
-    if cursor is None:
-        return None, None
-    time, event_id = cursors.decode(cursor, query=_QUERY, owner="", length=2)
-    return cursors.position_time(time), cursors.position_uuid(event_id)
 
 
 def _uuid(text: str) -> UUID | None:

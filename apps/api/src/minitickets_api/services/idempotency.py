@@ -78,3 +78,39 @@ async def remember(connection: Any, *, procedure: str, user_id: UUID, key: str, 
         input_hash,
         result,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memory:
+    """What one mutation did under one person's key. Use it in the transaction of the effect, in this order: ``lock``
+    (unless the mutation locks a row that every try locks too), ``recall``, the effect, ``keep``."""
+
+    procedure: str
+    user_id: UUID
+    key: str
+    input_hash: bytes
+
+    async def lock(self, database: Any) -> None:
+        """Let one transaction at a time act under this key."""
+        name = f"{self.procedure}\n{self.user_id}\n{self.key}"
+        await database.execute("select pg_advisory_xact_lock(hashtextextended($1, 0))", name)
+
+    async def recall(self, database: Any) -> dict[str, Any] | None:
+        """What was kept. Raises Refusal (CONFLICT) if the key was used with another input."""
+        found = await find(database, procedure=self.procedure, keys=[(self.user_id, self.key)])
+        remembered = found.get((self.user_id, self.key))
+        if remembered is None:
+            return None
+        result: dict[str, Any] = json.loads(remembered.answer(self.input_hash))
+        return result
+
+    async def keep(self, database: Any, result: Mapping[str, object]) -> None:
+        """Keep ``result``, which must be JSON-ready."""
+        await remember(
+            database,
+            procedure=self.procedure,
+            user_id=self.user_id,
+            key=self.key,
+            input_hash=self.input_hash,
+            result=json.dumps(result),
+        )

@@ -1,10 +1,8 @@
 """Events' posters: organisers upload to a place of their own; only checked bytes get where visitors see them."""
 
 import hashlib
-import json
 from dataclasses import dataclass
-from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import asyncpg
 
@@ -14,6 +12,8 @@ from minitickets_api.queries.assets import Assets, UploadForm
 from minitickets_api.refusals import Code, Refusal
 from minitickets_api.services import idempotency, images
 from minitickets_api.services.accounts import User
+from minitickets_api.services.idempotency import Memory
+from minitickets_api.services.organisers import require_organiser, require_own_event
 from minitickets_contracts import keys
 
 
@@ -48,14 +48,16 @@ class Posters:
 
         Raises Refusal: FORBIDDEN, NOT_FOUND, CONFLICT for a key used otherwise, SERVICE_UNAVAILABLE.
         """
-        _only_organisers(organiser)
+        organiser_id = require_organiser(organiser)
         input_hash = idempotency.hash_input({"eventId": event_id, "contentType": content_type})
-        memory = _Memory("posters.requestUpload", UUID(organiser.user_id), idempotency_key, input_hash)
+        memory = Memory(
+            procedure="posters.requestUpload", user_id=organiser_id, key=idempotency_key, input_hash=input_hash
+        )
         async with connection(self._pool) as database, database.transaction():
             await memory.lock(database)
             remembered = await memory.recall(database)
             if remembered is None:
-                await _own_event(database, organiser=organiser, event_id=event_id)
+                await require_own_event(database, organiser_id=organiser_id, event_id=event_id)
                 remembered = {"uploadId": str(uuid4())}
                 await memory.keep(database, remembered)
         upload_id = str(remembered["uploadId"])
@@ -71,12 +73,12 @@ class Posters:
         once and never copied. Raises Refusal: FORBIDDEN, NOT_FOUND, BAD_REQUEST for what is no image of its type,
         CONFLICT for a key used otherwise, SERVICE_UNAVAILABLE.
         """
-        _only_organisers(organiser)
+        organiser_id = require_organiser(organiser)
         input_hash = idempotency.hash_input({"eventId": event_id, "uploadId": upload_id})
-        memory = _Memory("posters.publish", UUID(organiser.user_id), idempotency_key, input_hash)
+        memory = Memory(procedure="posters.publish", user_id=organiser_id, key=idempotency_key, input_hash=input_hash)
         async with connection(self._pool) as database:
             remembered = await memory.recall(database)
-            await _own_event(database, organiser=organiser, event_id=event_id)
+            await require_own_event(database, organiser_id=organiser_id, event_id=event_id)
         if remembered is None:
             key = await self._keep_checked(event_id, upload_id)
             async with connection(self._pool) as database, database.transaction():
@@ -87,7 +89,7 @@ class Posters:
                         "update events set poster_key = $1 where event_id = $2 and organiser_id = $3",
                         key,
                         event_id,
-                        organiser.user_id,
+                        organiser_id,
                     )
                     remembered = {"posterKey": key}
                     await memory.keep(database, remembered)
@@ -110,52 +112,6 @@ class Posters:
             return key
 
         return await self._aws.run(copy)
-
-
-class _Memory:
-    """What one procedure did under one person's key."""
-
-    def __init__(self, procedure: str, user_id: UUID, key: str, input_hash: bytes) -> None:
-        self._procedure = procedure
-        self._user_id = user_id
-        self._key = key
-        self._input_hash = input_hash
-
-    async def lock(self, database: Any) -> None:
-        """Let one transaction at a time act under this key."""
-        name = f"{self._procedure}\n{self._user_id}\n{self._key}"
-        await database.execute("select pg_advisory_xact_lock(hashtextextended($1, 0))", name)
-
-    async def recall(self, database: Any) -> dict[str, Any] | None:
-        found = await idempotency.find(database, procedure=self._procedure, keys=[(self._user_id, self._key)])
-        remembered = found.get((self._user_id, self._key))
-        if remembered is None:
-            return None
-        result: dict[str, Any] = json.loads(remembered.answer(self._input_hash))
-        return result
-
-    async def keep(self, database: Any, result: dict[str, str]) -> None:
-        await idempotency.remember(
-            database,
-            procedure=self._procedure,
-            user_id=self._user_id,
-            key=self._key,
-            input_hash=self._input_hash,
-            result=json.dumps(result),
-        )
-
-
-def _only_organisers(user: User) -> None:
-    if not user.is_organiser:
-        raise Refusal(Code.FORBIDDEN, "Only organisers can change posters.")
-
-
-async def _own_event(database: Any, *, organiser: User, event_id: str) -> None:
-    owned = await database.fetchval(
-        "select 1 from events where event_id = $1 and organiser_id = $2", event_id, organiser.user_id
-    )
-    if owned is None:
-        raise Refusal(Code.NOT_FOUND, "There is no such event of yours.")
 
 
 def _upload_key(event_id: str, upload_id: str) -> str:
