@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from minitickets_contracts.messages import BookingConfirmed
+from minitickets_contracts.messages import BookingConfirmed, BookingMessage, EventMoved
 from minitickets_contracts.token import SigningKeys
 from minitickets_tickets.qr import draw_qr
 from tests.fixtures.ticket_fakes import FakeAws, FakeProcess
@@ -18,7 +18,7 @@ PATIENCE_SECONDS = 20
 class Attempt:
     """An attempt in a thread of its own that stops before each of its calls and waits for ``step``."""
 
-    def __init__(self, aws: FakeAws, message: BookingConfirmed) -> None:
+    def __init__(self, aws: FakeAws, message: BookingMessage) -> None:
         self.error: BaseException | None = None
         self.is_over = False
         self._message = message
@@ -68,12 +68,14 @@ def assert_no_image_differs(aws: FakeAws) -> None:
         assert stored is not None or item["status"] == {"S": "creating"}, "ready without an image"
 
 
-def every_order(keys: SigningKeys, message: BookingConfirmed) -> Iterator[tuple[FakeAws, tuple[Attempt, Attempt]]]:
-    """Run two attempts in each order that their calls can take (up to which of the two is which)."""
+def every_order(
+    keys: SigningKeys, first: BookingMessage, second: BookingMessage
+) -> Iterator[tuple[FakeAws, tuple[Attempt, Attempt]]]:
+    """Run two attempts in each order that their calls can take in which the ``first`` begins."""
     decided = [0]
     while decided:
         aws = FakeAws(keys=keys)
-        attempts = (Attempt(aws, message), Attempt(aws, message))
+        attempts = (Attempt(aws, first), Attempt(aws, second))
         for attempt in attempts:
             attempt.begin()
         choices: list[tuple[int, bool]] = []  # who went, and whether it could have been the other
@@ -98,7 +100,7 @@ def test_no_order_of_two_attempts_leaves_an_image_that_differs_from_the_stored_t
     message = make_message("A-1")
     orders, ways = 0, set()
 
-    for aws, attempts in every_order(keys, message):
+    for aws, attempts in every_order(keys, message, message):
         orders += 1
         ways.add(tuple(attempt.calls for attempt in attempts))
         assert [attempt.error for attempt in attempts] == [None, None]
@@ -113,3 +115,42 @@ def test_no_order_of_two_attempts_leaves_an_image_that_differs_from_the_stored_t
         ((*first, "GetItem"), (*conflict, "PutObject", "UpdateItem")),  # overtook
     }
     assert orders == 15
+
+
+@pytest.mark.parametrize("begins", ["the booking", "its move"])
+def test_no_order_of_a_booking_and_its_events_move_leaves_the_old_date(
+    keys: SigningKeys, make_message: Callable[..., BookingConfirmed], move: Callable[..., EventMoved], begins: str
+) -> None:
+    booked = make_message("A-1")
+    moved = move(booked, 1)
+    pair = (booked, moved) if begins == "the booking" else (moved, booked)
+    orders, calls_of_the_move = 0, set()
+
+    for aws, attempts in every_order(keys, *pair):
+        orders += 1
+        calls_of_the_move.add(attempts[pair.index(moved)].calls)
+        assert [attempt.error for attempt in attempts] == [None, None]
+        item = aws.item(f"{booked.booking_id}:A-1")
+        assert item["eventStartsAt"]["S"] == moved.event.starts_at
+        assert item["eventDateKey"]["S"] == f"{moved.event.starts_at}#{booked.booking_id}:A-1"
+        assert item["eventSequence"] == {"N": "1"}
+        assert item["status"] == {"S": "ready"}
+        assert len(set(aws.puts)) == 1
+
+    assert orders > 5
+    found_ready = ("PutItem", "GetItem", "UpdateItem")
+    expected = found_ready if begins == "the booking" else ("PutItem", "PutObject", "UpdateItem")
+    assert expected in calls_of_the_move
+
+
+def test_no_order_of_two_moves_leaves_the_earlier_one(
+    keys: SigningKeys, make_message: Callable[..., BookingConfirmed], move: Callable[..., EventMoved]
+) -> None:
+    booked = make_message("A-1")
+    earlier, later = move(booked, 1), move(booked, 2)
+
+    for pair in ((earlier, later), (later, earlier)):
+        for aws, attempts in every_order(keys, *pair):
+            assert [attempt.error for attempt in attempts] == [None, None]
+            item = aws.item(f"{booked.booking_id}:A-1")
+            assert (item["eventStartsAt"]["S"], item["eventSequence"]["N"]) == (later.event.starts_at, "2")

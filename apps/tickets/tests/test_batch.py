@@ -10,7 +10,7 @@ import pytest
 from aws_lambda_powertools import Logger
 from botocore.exceptions import ParamValidationError
 
-from minitickets_contracts.messages import BookingConfirmed
+from minitickets_contracts.messages import BookingConfirmed, BookingMessage, EventMoved
 from minitickets_tickets.batch import process_batch
 from minitickets_tickets.issue import Issued
 from tests.fixtures.ticket_fakes import FakeAws, FakeProcess, refusal
@@ -71,6 +71,30 @@ def test_a_message_of_another_consumer_is_acknowledged_and_issues_nothing(
     assert aws.items == {}
 
 
+def test_a_moved_event_is_ours_and_its_neighbours_news_is_not(
+    aws: FakeAws, log: Log, make_message: MakeMessage, move: Callable[..., EventMoved]
+) -> None:
+    moved = move(make_message("A-1"), 1)
+
+    assert failed_ids(aws, log, record(moved.to_json())) == []
+    assert aws.item(f"{moved.booking_id}:A-1")["eventSequence"] == {"N": "1"}
+    before = {key: dict(item) for key, item in aws.items.items()}
+    for type_ in ("booking.mail-requested", "booking.cancelled", "password.reset-requested", "nobody.knows"):
+        assert failed_ids(aws, log, record(json.dumps({"type": type_, "version": 9}))) == []
+    assert aws.items == before
+
+
+def test_a_move_without_a_sequence_is_poison(
+    aws: FakeAws, log: Log, make_message: MakeMessage, move: Callable[..., EventMoved]
+) -> None:
+    document = json.loads(move(make_message("A-1"), 1).to_json())
+    del document["event"]["sequence"]
+
+    assert failed_ids(aws, log, record(json.dumps(document))) == ["m-1"]
+    assert log.lines[0]["reason"].startswith("event.sequence: ")
+    assert aws.items == {}
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [
@@ -128,8 +152,8 @@ def test_an_event_that_is_no_batch_is_refused(aws: FakeAws, log: Log) -> None:
 def test_a_fault_of_our_own_fails_its_message_alone(aws: FakeAws, log: Log, make_message: MakeMessage) -> None:
     first, second = make_message("A-1"), make_message("A-1")
 
-    def issue(message: BookingConfirmed, *, seconds_left: Callable[[], float]) -> Issued:
-        if message is not None and message.booking_id == first.booking_id:
+    def issue(message: BookingMessage, *, seconds_left: Callable[[], float]) -> Issued:
+        if message.booking_id == first.booking_id:
             raise KeyError("canary.mail@example.org")
         return Issued(made=1, found=0)
 

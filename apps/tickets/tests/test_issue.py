@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
 
-from minitickets_contracts.messages import BookingConfirmed
+from minitickets_contracts.messages import BookingConfirmed, EventMoved
 from minitickets_contracts.token import SigningKeys, TicketToken
 from minitickets_tickets.aws import CONNECT_SECONDS, READ_SECONDS
 from minitickets_tickets.failures import CallFailed, OutOfTime, TicketMismatch
@@ -77,7 +77,9 @@ def test_a_ticket_says_all_that_is_asked_of_it_later(aws: FakeAws, make_message:
     message = make_message("A-1")
     FakeProcess(aws=aws).issuer().issue(message, seconds_left=plenty)
 
-    item = {name: value["S"] for name, value in aws.item(f"{message.booking_id}:A-1").items()}
+    stored = aws.item(f"{message.booking_id}:A-1")
+    assert stored.pop("eventSequence") == {"N": "0"}
+    item = {name: value["S"] for name, value in stored.items()}
 
     assert item.pop("qrToken").startswith("mt1.")
     assert item.pop("createdAt") <= item.pop("readyAt")
@@ -272,9 +274,10 @@ def test_a_failed_seat_is_not_tried_again_without_time_for_it(aws: FakeAws, make
 
 
 def test_the_time_for_a_seat_holds_all_its_calls_at_their_slowest(
-    aws: FakeAws, keys: SigningKeys, make_message: MakeMessage
+    aws: FakeAws, keys: SigningKeys, make_message: MakeMessage, move: Callable[..., EventMoved]
 ) -> None:
-    """The longest way: a token of a key that is not known yet, and another attempt that is ready a moment before."""
+    """The longest way: an event that moved, a token of a key that is not known yet, and another attempt that is ready
+    a moment before."""
     message = make_message("A-1")
     calls_of(aws, message)
     item = aws.item(f"{message.booking_id}:A-1")
@@ -286,14 +289,14 @@ def test_the_time_for_a_seat_holds_all_its_calls_at_their_slowest(
     def rotate_and_overtake(action: str) -> None:
         if action == "PutItem":
             aws.keys = new_keys
-        if action == "UpdateItem":
+        if action == "PutObject":
             item["status"] = {"S": "ready"}
 
     process = FakeProcess(aws=aws, before=rotate_and_overtake)
-    process.issuer().issue(message, seconds_left=plenty)
+    process.issuer().issue(move(message, 1), seconds_left=plenty)
 
     assert process.calls == [
-        *("GetSecretValue", "PutItem", "GetItem", "GetSecretValue", "PutObject", "UpdateItem", "GetItem")
+        *("GetSecretValue", "PutItem", "GetItem", "GetSecretValue", "UpdateItem", "PutObject", "UpdateItem", "GetItem")
     ]
     assert len(process.calls) * (CONNECT_SECONDS + READ_SECONDS) < SECONDS_FOR_A_SEAT
     assert SECONDS_FOR_A_SEAT < 28, "the function's timeout is 30 s"

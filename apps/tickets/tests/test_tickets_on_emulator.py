@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from local.processes import wait_until
-from minitickets_contracts.messages import BookingConfirmed
+from minitickets_contracts.messages import BookedEvent, BookingConfirmed, EventMoved
 from minitickets_contracts.token import SigningKeys, TicketToken
 from minitickets_tickets.failures import CallFailed
 from minitickets_tickets.images import TicketImages
@@ -29,6 +29,7 @@ from tests.fixtures.ticket_fakes import read_qr
 pytestmark = pytest.mark.integration
 
 MakeMessage = Callable[..., BookingConfirmed]
+Move = Callable[..., EventMoved]
 KEYS = SigningKeys("k1", {"k1": "key-of-the-emulator-" + "a" * 32})
 
 # Statement → its actions; the resource of each is the fixture's.
@@ -68,9 +69,23 @@ class Storage:
         )
 
     def item(self, message: BookingConfirmed, seat: str) -> dict[str, str]:
-        key = {"userId": {"S": message.customer.user_id}, "ticketId": {"S": f"{message.booking_id}:{seat}"}}
+        """Its attributes as texts, numbers too; none if there is no such item."""
+        key = self.key(message, seat)
         reply = self.emulator.aws("dynamodb").get_item(TableName=self.table, Key=key, ConsistentRead=True)
-        return {name: value["S"] for name, value in reply.get("Item", {}).items()}
+        return {name: str(next(iter(value.values()))) for name, value in reply.get("Item", {}).items()}
+
+    def key(self, message: BookingConfirmed, seat: str) -> dict[str, Any]:
+        return {"userId": {"S": message.customer.user_id}, "ticketId": {"S": f"{message.booking_id}:{seat}"}}
+
+    def found_on(self, event: BookedEvent) -> list[str]:
+        """The ids of the tickets that the index holds for that start."""
+        found = self.emulator.aws("dynamodb").query(
+            TableName=self.table,
+            IndexName="by-event-date",
+            KeyConditionExpression="eventDate = :date AND begins_with(eventDateKey, :start)",
+            ExpressionAttributeValues={":date": {"S": event.starts_at[:10]}, ":start": {"S": event.starts_at}},
+        )
+        return [item["ticketId"]["S"] for item in found["Items"]]
 
     def image(self, key: str) -> dict[str, Any]:
         stored: dict[str, Any] = self.emulator.aws("s3").get_object(Bucket=self.bucket, Key=key)
@@ -208,14 +223,61 @@ def test_the_tickets_of_a_day_are_found_by_its_date(
     function.send(message.to_json())
     wait_until("the seat is ready", lambda: storage.item(message, "A-1").get("status") == "ready", seconds=30)
 
-    found = storage.emulator.aws("dynamodb").query(
-        TableName=storage.table,
-        IndexName="by-event-date",
-        KeyConditionExpression="eventDate = :date AND begins_with(eventDateKey, :start)",
-        ExpressionAttributeValues={":date": {"S": "2026-12-31"}, ":start": {"S": message.event.starts_at}},
-    )["Items"]
+    assert f"{message.booking_id}:A-1" in storage.found_on(message.event)
 
-    assert f"{message.booking_id}:A-1" in [item["ticketId"]["S"] for item in found]
+
+def test_tickets_follow_their_event_through_the_queue_in_whatever_order_the_news_comes(
+    storage: Storage, function: Function, make_message: MakeMessage, move: Move
+) -> None:
+    message, other = make_message("A-1", "A-2"), make_message("C-3")
+    first, second = move(message, 1), move(message, 2)
+    function.send(message.to_json())
+    wait_until("the last seat is ready", lambda: storage.item(message, "A-2").get("status") == "ready", seconds=30)
+    tokens = [storage.item(message, seat)["qrToken"] for seat in message.seats]
+    images = [storage.image(storage.item(message, seat)["imageKey"]) for seat in message.seats]
+
+    # The later move overtakes the earlier one, and another booking's move overtakes the booking itself.
+    moved_first = move(other, 1)
+    function.send(second.to_json(), moved_first.to_json())
+    wait_until("it moved", lambda: storage.item(message, "A-2")["eventSequence"] == "2", seconds=30)
+    wait_until("the other is ready", lambda: storage.item(other, "C-3").get("status") == "ready", seconds=30)
+    function.send(first.to_json(), other.to_json(), message.to_json(), second.to_json())
+    function.wait_until_drained()
+
+    for seat, event in (("A-1", second.event), ("A-2", second.event), ("C-3", moved_first.event)):
+        booking = other if seat == "C-3" else message
+        item = storage.item(booking, seat)
+        assert item["eventStartsAt"] == event.starts_at
+        assert (item["timeZone"], item["venue"]) == (event.time_zone, event.venue)
+        assert item["eventDate"] == event.starts_at[:10]
+        assert item["eventDateKey"] == f"{event.starts_at}#{booking.booking_id}:{seat}"
+        assert item["eventSequence"] == str(event.sequence)
+        assert item["status"] == "ready"
+    assert [storage.item(message, seat)["qrToken"] for seat in message.seats] == tokens
+    assert [storage.image(storage.item(message, seat)["imageKey"]) for seat in message.seats] == images
+    assert f"{message.booking_id}:A-1" in storage.found_on(second.event)
+    assert f"{message.booking_id}:A-1" not in storage.found_on(message.event)
+    assert function.dead_letters() == []
+
+
+def test_a_ticket_moves_and_its_later_state_stays(storage: Storage, make_message: MakeMessage, move: Move) -> None:
+    """Of two moves in the order 2, 1; the function has no state of its own beyond ready, so the test writes it."""
+    message = make_message("A-1")
+    issuer = storage.issuer()
+    issuer.issue(message, seconds_left=lambda: 30.0)
+    storage.emulator.aws("dynamodb").update_item(
+        TableName=storage.table,
+        Key=storage.key(message, "A-1"),
+        UpdateExpression="SET #status = :later",
+        ExpressionAttributeNames={"#status": "status"},
+        ExpressionAttributeValues={":later": {"S": "checked-in"}},
+    )
+
+    outcomes = [issuer.issue(move(message, sequence), seconds_left=lambda: 30.0) for sequence in (2, 1)]
+
+    assert outcomes == [Issued(made=0, found=1, moved=1), Issued(made=0, found=1)]
+    item = storage.item(message, "A-1")
+    assert (item["status"], item["eventDate"], item["eventSequence"]) == ("checked-in", "2027-01-02", "2")
 
 
 def test_poison_is_a_dead_letter_and_foreign_messages_are_gone(function: Function, make_message: MakeMessage) -> None:

@@ -1,1 +1,1 @@
-"""The ticket function: for each seat of a confirmed booking one ticket and its QR image."""
+"""The ticket function: for each seat of a booking one ticket and its QR image, dated as the event is now."""

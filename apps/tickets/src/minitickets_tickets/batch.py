@@ -7,15 +7,18 @@ from typing import Any, Protocol
 from aws_lambda_powertools import Logger
 
 from minitickets_contracts.fields import ContractError
-from minitickets_contracts.messages import BookingConfirmed, message_type
+from minitickets_contracts.messages import BookingConfirmed, BookingMessage, EventMoved, message_type
 from minitickets_tickets.failures import CallFailed, OutOfTime, TicketMismatch
 from minitickets_tickets.issue import Issued
+
+# Either makes sure that the booking's tickets exist, and says when and where their event is: they come in any order.
+_WANTED: dict[str, type[BookingMessage]] = {each.TYPE: each for each in (BookingConfirmed, EventMoved)}
 
 
 class Issue(Protocol):
     """Issues the tickets of one booking."""
 
-    def __call__(self, message: BookingConfirmed, *, seconds_left: Callable[[], float]) -> Issued: ...
+    def __call__(self, message: BookingMessage, *, seconds_left: Callable[[], float]) -> Issued: ...
 
 
 def process_batch(
@@ -42,10 +45,11 @@ def _is_done(record: Mapping[str, Any], *, issue: Issue, logger: Logger, seconds
     ):
         try:
             # Both queues get every message: what belongs to another consumer is none of ours.
-            if message_type(record["body"]) != BookingConfirmed.TYPE:
+            wanted = _WANTED.get(message_type(record["body"]))
+            if wanted is None:
                 logger.info("Acknowledged a message of another type")
                 return True
-            message = BookingConfirmed.from_json(record["body"])
+            message = wanted.from_json(record["body"])
         except ContractError as error:
             logger.error("The message is malformed", reason=str(error))  # noqa: TRY400 - a trace adds nothing
             return False
@@ -53,7 +57,7 @@ def _is_done(record: Mapping[str, Any], *, issue: Issue, logger: Logger, seconds
             return _is_issued(message, issue=issue, logger=logger, seconds_left=seconds_left)
 
 
-def _is_issued(message: BookingConfirmed, *, issue: Issue, logger: Logger, seconds_left: Callable[[], float]) -> bool:
+def _is_issued(message: BookingMessage, *, issue: Issue, logger: Logger, seconds_left: Callable[[], float]) -> bool:
     try:
         issued = issue(message, seconds_left=seconds_left)
     except OutOfTime as error:
@@ -66,7 +70,7 @@ def _is_issued(message: BookingConfirmed, *, issue: Issue, logger: Logger, secon
         # Neither its text nor a trace, which ends with it: they may hold what must not be logged.
         logger.error("The booking's tickets are not issued", reason=type(error).__name__, frames=_frames(error))  # noqa: TRY400
         return False
-    logger.info("The booking's tickets are ready", made=issued.made, found=issued.found)
+    logger.info("The booking's tickets are ready", made=issued.made, found=issued.found, moved=issued.moved)
     return True
 
 

@@ -73,6 +73,31 @@ class DynamoTickets:
             if self._read(ticket).token != token:
                 raise TicketMismatch(ticket.ticket_id, "qrToken") from None
 
+    def follow_event(self, ticket: Ticket) -> bool:
+        """Give the stored ticket the event's title, place and time of ``ticket``, unless it has them of a later move.
+
+        Whether it has them of this call: of moves that come in any order, or twice, the latest stays. Token, image and
+        state are left alone. A ticket that was removed meanwhile is not made anew. Raises CallFailed.
+        """
+        attributes = _event_attributes(ticket)
+        try:
+            with aws_call("UpdateItem"):
+                self._client.update_item(
+                    TableName=self._table,
+                    Key=_key(ticket),
+                    UpdateExpression="SET " + ", ".join(f"#{name} = :{name}" for name in attributes),
+                    ConditionExpression="attribute_exists(userId)"
+                    " AND (attribute_not_exists(#eventSequence) OR #eventSequence < :eventSequence)",
+                    # `timeZone` is one of DynamoDB's reserved words, so none stands in an expression by itself.
+                    ExpressionAttributeNames={f"#{name}": name for name in attributes},
+                    ExpressionAttributeValues={f":{name}": value for name, value in attributes.items()},
+                )
+        except CallFailed as failure:
+            if failure.code != _CONDITION_FAILED:
+                raise
+            return False
+        return True
+
     def _read(self, ticket: Ticket) -> StoredTicket:
         with aws_call("GetItem"):
             reply = self._client.get_item(TableName=self._table, Key=_key(ticket), ConsistentRead=True)
@@ -91,17 +116,25 @@ def _item(ticket: Ticket) -> dict[str, "AttributeValueTypeDef"]:
         "bookingId": {"S": ticket.booking_id},
         "eventId": {"S": ticket.event_id},
         "seat": {"S": ticket.seat},
+        **_event_attributes(ticket),
+        "status": {"S": CREATING},
+        "qrToken": {"S": ticket.token},
+        "imageKey": {"S": ticket.image_key},
+        "correlationId": {"S": ticket.correlation_id},
+        "createdAt": {"S": ticket.created_at},
+    }
+
+
+def _event_attributes(ticket: Ticket) -> dict[str, "AttributeValueTypeDef"]:
+    """What follows the event when it moves."""
+    return {
         "eventTitle": {"S": ticket.event_title},
         "venue": {"S": ticket.venue},
         "eventStartsAt": {"S": ticket.event_starts_at},
         "timeZone": {"S": ticket.time_zone},
         "eventDate": {"S": ticket.event_date},
         "eventDateKey": {"S": ticket.event_date_key},
-        "status": {"S": CREATING},
-        "qrToken": {"S": ticket.token},
-        "imageKey": {"S": ticket.image_key},
-        "correlationId": {"S": ticket.correlation_id},
-        "createdAt": {"S": ticket.created_at},
+        "eventSequence": {"N": str(ticket.event_sequence)},
     }
 
 
@@ -116,5 +149,6 @@ def _stored(item: dict[str, "AttributeValueTypeDef"]) -> StoredTicket:
         event_id=text("eventId"),
         seat=text("seat"),
         status=text("status"),
+        event_sequence=int(item.get("eventSequence", {}).get("N", "0")),  # absent: made before events could move
         token=text("qrToken"),
     )

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Self
 
 from minitickets_contracts import keys
-from minitickets_contracts.messages import BookingConfirmed
+from minitickets_contracts.messages import BookingMessage
 from minitickets_contracts.token import NONCE_HEX_DIGITS, SigningKeys, TicketToken
 
 CREATING = "creating"
@@ -15,7 +15,10 @@ READY = "ready"
 
 @dataclass(frozen=True, kw_only=True)
 class Ticket:
-    """One seat's ticket with a token of its own. Times are ISO 8601, ``created_at`` in UTC, the start in local time."""
+    """One seat's ticket with a token of its own. Times are ISO 8601, ``created_at`` in UTC, the start in local time.
+
+    ``event_sequence`` counts how often the event had moved when it was to be then and there.
+    """
 
     user_id: str
     booking_id: str
@@ -25,12 +28,13 @@ class Ticket:
     venue: str
     event_starts_at: str
     time_zone: str
+    event_sequence: int
     correlation_id: str
     created_at: str
     token: str = field(repr=False)
 
     @classmethod
-    def of(cls, message: BookingConfirmed, seat: str, *, signed_with: SigningKeys, now: datetime) -> Self:
+    def of(cls, message: BookingMessage, seat: str, *, signed_with: SigningKeys, now: datetime) -> Self:
         """The ticket for one of the message's seats; its token has a random nonce, so no two are alike."""
         event = message.event
         token = TicketToken(
@@ -50,6 +54,7 @@ class Ticket:
             venue=event.venue,
             event_starts_at=event.starts_at,
             time_zone=event.time_zone,
+            event_sequence=event.sequence,
             correlation_id=message.correlation_id,
             created_at=utc_text(now),
             token=token.sign(signed_with),
@@ -74,7 +79,7 @@ class Ticket:
 
 @dataclass(frozen=True, kw_only=True)
 class StoredTicket:
-    """What the table holds under a ticket's key. An attribute that it lacks is the empty string here."""
+    """What the table holds under a ticket's key. An attribute that it lacks is the empty string here, or 0."""
 
     user_id: str
     ticket_id: str
@@ -82,6 +87,7 @@ class StoredTicket:
     event_id: str
     seat: str
     status: str
+    event_sequence: int
     token: str = field(repr=False)
 
     @property
