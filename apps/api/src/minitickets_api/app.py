@@ -26,6 +26,7 @@ from minitickets_api.services.bookings import BookingDesk
 from minitickets_api.services.cache import Cache
 from minitickets_api.services.event_cache import EventCache
 from minitickets_api.services.outbox import RelayTiming, start_outbox_relay
+from minitickets_api.services.password_resets import PasswordResets
 from minitickets_api.services.passwords import Passwords
 from minitickets_api.services.posters import Posters
 from minitickets_api.services.rate_limits import RateLimits
@@ -117,6 +118,7 @@ async def open_services(settings: Settings, *, end: Callable[[], None]) -> Async
             aws=aws,
             accounts=Accounts(pool=database.pool),
             passwords=passwords,
+            password_resets=PasswordResets(pool=database.pool),
             sessions=Sessions(pool=database.pool, void_before=settings.sessions_void_before),
             cookie=SessionCookie(is_https=settings.is_https),
             rate_limits=RateLimits(cache=cache),

@@ -16,6 +16,7 @@ from minitickets_api.refusals import Code, Refusal
 from minitickets_api.services.accounts import Accounts, User
 from minitickets_api.services.bookings import BookingDesk
 from minitickets_api.services.event_cache import EventCache
+from minitickets_api.services.password_resets import PasswordResets
 from minitickets_api.services.passwords import Passwords
 from minitickets_api.services.posters import Posters
 from minitickets_api.services.rate_limits import RateLimits
@@ -30,6 +31,7 @@ class Services:
     aws: Aws
     accounts: Accounts
     passwords: Passwords
+    password_resets: PasswordResets
     sessions: Sessions
     cookie: SessionCookie
     rate_limits: RateLimits

@@ -89,9 +89,11 @@ class OutboxClaims:
         return Claim(owner=owner, rows=rows)
 
     async def mark_sent(self, claim: Claim, message_ids: Sequence[UUID]) -> None:
-        """They are published. Rows that were claimed anew meanwhile are left to their new owner."""
+        """They are published, and the secrets among them forgotten. Rows that were claimed anew meanwhile are left to
+        their new owner."""
         await self._update(
-            "update outbox set sent_at = clock_timestamp(), owner = null, lease_until = null, last_error = null"
+            "update outbox set sent_at = clock_timestamp(), owner = null, lease_until = null, last_error = null,"
+            " body = case when is_secret then '' else body end"
             " where outbox_id = any($1::uuid[]) and owner = $2 and sent_at is null",
             list(message_ids),
             claim.owner,

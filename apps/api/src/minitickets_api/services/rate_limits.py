@@ -28,6 +28,11 @@ LOGIN_BY_ACCOUNT_AND_ADDRESS = Limit(name="login-account-address", attempts=10, 
 LOGIN_BY_ACCOUNT = Limit(name="login-account", attempts=100, seconds=_QUARTER_HOUR)
 REGISTER_BY_ADDRESS = Limit(name="register-address", attempts=600, seconds=_QUARTER_HOUR)
 REGISTER_BY_ACCOUNT = Limit(name="register-account", attempts=10, seconds=_QUARTER_HOUR)
+# Each is a mail to somebody who may not have asked for it.
+RESET_BY_ADDRESS = Limit(name="reset-address", attempts=100, seconds=_QUARTER_HOUR)
+RESET_BY_ACCOUNT = Limit(name="reset-account", attempts=5, seconds=3600)
+RESEND_BY_BOOKING = Limit(name="resend-booking", attempts=5, seconds=_QUARTER_HOUR)
+RESEND_BY_USER = Limit(name="resend-user", attempts=100, seconds=_QUARTER_HOUR)
 
 
 class RateLimits:

@@ -32,10 +32,35 @@ delete from sessions where token_hash in (
     select token_hash from sessions where expires_at < now() - $1::interval limit $2 for update skip locked
 )
 """
+# A secret's body goes when it is sent; this is for what a task of an older version sent, and for what is parked or was
+# never sent: its token has expired.
+_FORGET_SECRETS = """
+update outbox set body = '' from (
+    select o.outbox_id from password_resets r join outbox o using (outbox_id)
+    where o.body <> '' and o.sent_at is not null and r.created_at < now() - $1::interval
+    limit $2 for update of o skip locked
+) as sent where outbox.outbox_id = sent.outbox_id
+"""
+_PURGE_UNSENT_SECRETS = """
+delete from outbox where outbox_id in (
+    select o.outbox_id from password_resets r join outbox o using (outbox_id)
+    where o.sent_at is null and (o.lease_until is null or o.lease_until < now()) and r.expires_at < now() - $1::interval
+    limit $2 for update of o skip locked
+)
+"""
+_PURGE_RESETS = """
+delete from password_resets where token_hash in (
+    select token_hash from password_resets where expires_at < now() - $1::interval limit $2 for update skip locked
+)
+"""
 _PURGES = {
     "sent outbox rows": (_PURGE_OUTBOX, KEEP_SENT),
     "idempotency keys": (_PURGE_KEYS, KEEP_IDEMPOTENCY_KEYS),
     "expired sessions": (_PURGE_SESSIONS, timedelta(0)),
+    "secrets that were sent": (_FORGET_SECRETS, timedelta(0)),
+    "secrets that expired": (_PURGE_UNSENT_SECRETS, timedelta(0)),
+    # Later than their messages, which are found through them.
+    "password resets": (_PURGE_RESETS, timedelta(days=1)),
 }
 
 _log = logging.getLogger(__name__)
@@ -66,7 +91,7 @@ async def purge(pool: asyncpg.Pool) -> dict[str, int]:
         while True:
             async with acquired(pool) as connection:
                 status: str = await connection.execute(statement, age, CHUNK)
-            deleted = int(status.removeprefix("DELETE "))
+            deleted = int(status.split()[-1])
             purged[name] += deleted
             if deleted < CHUNK:
                 break

@@ -10,11 +10,23 @@ import asyncpg
 from starlette.datastructures import Headers
 
 from minitickets_api.database import connection
+from minitickets_api.refusals import Code, Refusal
 from minitickets_api.services.accounts import User
 
 LIFETIME = timedelta(days=30)
 _TOKEN_BYTES = 32
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")  # 32 bytes in base64url
+
+
+# The lock waits for whoever sets another password (password_resets.py), and then looks at the hash again.
+_BEGIN = """
+with account as (
+    select user_id from users where user_id = $2 and password_hash = $5 for key share
+), ended as (
+    delete from sessions where token_hash = $1 or (user_id = $2 and expires_at < now())
+)
+insert into sessions (token_hash, user_id, expires_at) select $3, user_id, now() + $4 from account returning true
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,18 +68,19 @@ class Sessions:
         self._pool = pool
         self._void_before = void_before
 
-    async def begin(self, *, user_id: str, replaces: str | None) -> str:
-        """A new session's token. The session of ``replaces`` ends with it, so that nobody keeps a planted one."""
+    async def begin(self, *, user_id: str, password_hash: str, replaces: str | None) -> str:
+        """A new session's token. The session of ``replaces`` ends with it, so that nobody keeps a planted one.
+
+        ``password_hash`` is what the person's password was compared with. Raises Refusal (UNAUTHORIZED) if it holds no
+        longer: a password that was set meanwhile has ended all sessions, and this one must not outlive it.
+        """
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         async with connection(self._pool) as database:
-            await database.execute(
-                "with ended as (delete from sessions where token_hash = $1 or (user_id = $2 and expires_at < now()))"
-                " insert into sessions (token_hash, user_id, expires_at) values ($3, $2, now() + $4)",
-                _digest(replaces or ""),
-                user_id,
-                _digest(token),
-                LIFETIME,
+            begun = await database.fetchval(
+                _BEGIN, _digest(replaces or ""), user_id, _digest(token), LIFETIME, password_hash
             )
+        if begun is None:
+            raise Refusal(Code.UNAUTHORIZED, "The password was changed just now. Log in with the new one.")
         return token
 
     async def find(self, token: str) -> User | None:
