@@ -51,6 +51,20 @@ WHOLE = {
 
 
 @pytest.mark.parametrize("name", WHOLE)
+def test_the_first_bytes_name_the_type(name: str) -> None:
+    data, content_type = WHOLE[name]
+    assert images.content_type_of(data) == content_type
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"<svg xmlns='x'/>", b"GIF89a", b"RIFF\x00\x00\x00\x00WAVE", b"%PDF-1.7", b"\x89PNG"]
+)
+def test_bytes_of_another_type_are_named_as_no_image(data: bytes) -> None:
+    with pytest.raises(NotAnImage, match="neither a PNG"):
+        images.content_type_of(data)
+
+
+@pytest.mark.parametrize("name", WHOLE)
 def test_a_whole_image_of_its_type_is_accepted(name: str) -> None:
     data, content_type = WHOLE[name]
 

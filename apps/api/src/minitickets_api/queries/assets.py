@@ -49,9 +49,14 @@ class Assets:
         """As ``sign_asset_get``."""
         return sign_asset_get(self._aws.s3, bucket=self._bucket, key=key)
 
-    def sign_upload(self, key: str, *, content_type: str) -> UploadForm:
-        """A form that S3 accepts for 120 s: this key, this type, encrypted, at most 5 MB; refused otherwise."""
+    def sign_upload(self, key: str, *, content_type: str, return_url: str | None = None) -> UploadForm:
+        """A form that S3 accepts for 120 s: this key, this type, encrypted, at most 5 MB; refused otherwise.
+
+        The browser that posts it goes on to ``return_url``, if there is one, to which S3 adds its own query.
+        """
         required = {"Content-Type": content_type, "x-amz-server-side-encryption": _ENCRYPTION}
+        if return_url is not None:
+            required["success_action_redirect"] = return_url
         form = self._aws.s3.generate_presigned_post(
             Bucket=self._bucket,
             Key=key,

@@ -41,6 +41,17 @@ def check(data: bytes, *, content_type: str) -> ImageType:
     return kind
 
 
+def content_type_of(data: bytes) -> str:
+    """The type that the first bytes name; ``check`` says whether the rest is of it. Raises NotAnImage for none."""
+    if data.startswith(_PNG_SIGNATURE):
+        return "image/png"
+    if data.startswith(b"\xff\xd8"):
+        return "image/jpeg"
+    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+        return "image/webp"
+    raise NotAnImage("is neither a PNG nor a JPEG nor a WebP image")
+
+
 def _measure_png(data: bytes) -> tuple[int, int]:
     if not data.startswith(_PNG_SIGNATURE) or data[12:16] != b"IHDR":
         raise NotAnImage("is no PNG")

@@ -16,6 +16,9 @@ from minitickets_api.services.idempotency import Memory
 from minitickets_api.services.organisers import require_organiser, require_own_event
 from minitickets_contracts import keys
 
+# What a plain form uploads as: it stands before anybody has chosen a file, so the bytes alone tell the type.
+_ANY_TYPE = "application/octet-stream"
+
 
 @dataclass(frozen=True, kw_only=True)
 class RequestedUpload:
@@ -66,6 +69,23 @@ class Posters:
         )
         return RequestedUpload(upload_id=upload_id, form=form)
 
+    async def page_form(self, *, organiser: User, event_id: str, return_url: str) -> RequestedUpload:
+        """A form for a page: after the upload the browser goes on to ``<return_url>/<upload_id>``.
+
+        It is for a PNG, a JPEG or a WebP, whichever is chosen. Nothing is kept: asked again, it is for another place.
+        Raises Refusal: FORBIDDEN, NOT_FOUND, SERVICE_UNAVAILABLE.
+        """
+        organiser_id = require_organiser(organiser)
+        async with connection(self._pool) as database:
+            await require_own_event(database, organiser_id=organiser_id, event_id=event_id)
+        upload_id = str(uuid4())
+        form = await self._aws.sign(
+            lambda: self._assets.sign_upload(
+                _upload_key(event_id, upload_id), content_type=_ANY_TYPE, return_url=f"{return_url}/{upload_id}"
+            )
+        )
+        return RequestedUpload(upload_id=upload_id, form=form)
+
     async def publish(self, *, organiser: User, event_id: str, upload_id: str, idempotency_key: str) -> Poster:
         """Make the upload the event's poster.
 
@@ -102,7 +122,9 @@ class Posters:
             if upload is None:
                 raise Refusal(Code.NOT_FOUND, "There is no such upload. Post the file to the form first.")
             try:
-                kind = images.check(upload.data, content_type=upload.content_type)
+                declared = upload.content_type
+                content_type = images.content_type_of(upload.data) if declared == _ANY_TYPE else declared
+                kind = images.check(upload.data, content_type=content_type)
             except images.NotAnImage as error:
                 raise Refusal(Code.BAD_REQUEST, f"The poster {error}. Upload another file.") from None
             # Named after its content: the same poster published twice is one object, and none is ever overwritten.

@@ -1,0 +1,1 @@
+"""The organiser's pages: events, their sales, posters and bookings."""
