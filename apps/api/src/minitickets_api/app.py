@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -17,6 +17,7 @@ from minitickets_api.aws import Aws
 from minitickets_api.database import connect
 from minitickets_api.health import Health
 from minitickets_api.middleware import RequestFrame
+from minitickets_api.pages.site_map import site_map
 from minitickets_api.procedures import auth, bookings, events, posters, tickets
 from minitickets_api.procedures.call import Call, Services
 from minitickets_api.queries.assets import Assets
@@ -48,18 +49,6 @@ _DATABASE_SECONDS = 1.0
 STOP_SECONDS = _DESK_SECONDS + _RELAY_SECONDS + _RETENTION_SECONDS + _CACHE_SECONDS + _DATABASE_SECONDS
 _PASSWORD_CHECK_SECONDS = 1
 _log = logging.getLogger(__name__)
-
-_HOME = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>MiniTickets</title>
-<h1>MiniTickets</h1>
-<p>This is the API of a ticket-booking platform. Its procedures, in tRPC's HTTP format, are described in
-<a href="/openapi.json">/openapi.json</a>; <a href="/healthz">/healthz</a> tells whether it is alive and
-<a href="/readyz">/readyz</a> whether it can serve.</p>
-</html>
-"""
 
 
 def registry() -> Registry[Call]:
@@ -147,9 +136,6 @@ def create_app(settings: Settings, *, end: Callable[[], None] = lambda: None) ->
         await context.__aexit__(None, None, None)
         opened.clear()
 
-    async def home(_: Request) -> Response:
-        return HTMLResponse(_HOME)
-
     async def describe(_: Request) -> Response:
         return JSONResponse(description)
 
@@ -161,20 +147,28 @@ def create_app(settings: Settings, *, end: Callable[[], None] = lambda: None) ->
         content = {"status": "unready", "problems": problems} if problems else {"status": "ready"}
         return JSONResponse(content, status_code=503 if problems else 200, headers={"cache-control": "no-store"})
 
+    def open_call(scope: Scope) -> Call:
+        return Call(scope, services=opened[0][0])
+
+    site = site_map(
+        open_call=open_call,
+        public_url=settings.public_url,
+        stage=settings.stage,
+        mailbox_url=settings.local_mailbox_url,
+    )
     pages = Starlette(
         routes=[
-            Route("/", home),
             Route("/openapi.json", describe),
             Route("/healthz", alive),
             Route("/readyz", ready),
+            *site.routes(),
         ],
+        exception_handlers={404: site.not_found, 405: site.not_found},
         lifespan=lifespan,
     )
     # It would send a visitor, body and all, to whatever Host the request names.
     pages.router.redirect_slashes = False
-    endpoint = Endpoint(
-        procedures, open_caller=lambda scope: Call(scope, services=opened[0][0]), public_url=settings.public_url
-    )
+    endpoint = Endpoint(procedures, open_caller=open_call, public_url=settings.public_url)
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         # Past the router and its layers, which cost as much as a small query.

@@ -10,7 +10,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from minitickets_api import correlation
 
-# No script, style, image or frame of anybody's: the only page so far is bare HTML.
+# For answers that are data: no script, style, image or frame of anybody's. Pages have a policy of their own
+# (pages/visit.py).
 CONTENT_SECURITY_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 _SECURITY_HEADERS = {
     "content-security-policy": CONTENT_SECURITY_POLICY,

@@ -88,6 +88,10 @@ class Settings(_Section):
     assets_bucket: Text = Field(alias="ASSETS_BUCKET")
     public_url: Annotated[str, AfterValidator(_origin)] | None = Field(default=None, alias="PUBLIC_URL")
     sessions_void_before: AwareDatetime | None = Field(default=None, alias="SESSIONS_VOID_BEFORE")
+    # Where the local platform shows the mails that it accepted; nothing sets it on AWS.
+    local_mailbox_url: Annotated[str, Field(pattern=r"^http://")] | None = Field(
+        default=None, alias="LOCAL_MAILBOX_URL"
+    )
     database: DatabaseSettings
     redis: RedisSettings
 

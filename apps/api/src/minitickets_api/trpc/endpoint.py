@@ -10,11 +10,11 @@ from starlette.types import Receive, Scope, Send
 
 from minitickets_api import correlation
 from minitickets_api.refusals import Code, Refusal
+from minitickets_api.request_body import read_body
 from minitickets_api.trpc import origins, protocol
 from minitickets_api.trpc.protocol import MAX_BYTES, Outcome
 from minitickets_api.trpc.registry import Kind, Registry
 
-BODY_SECONDS = 10
 _log = logging.getLogger(__name__)
 
 
@@ -112,25 +112,7 @@ async def _json_body(scope: Scope, receive: Receive) -> bytes:
     media_type, _, parameters = headers.get("content-type", "").lower().partition(";")
     if media_type.strip() != "application/json" or parameters.strip() not in ("", "charset=utf-8", 'charset="utf-8"'):
         raise Refusal(Code.UNSUPPORTED_MEDIA_TYPE, "The content type must be application/json (UTF-8).")
-    if "content-encoding" in headers:
-        raise Refusal(Code.UNSUPPORTED_MEDIA_TYPE, "The body must not be compressed.")
-    declared = headers.get("content-length", "")
-    if declared.isdecimal() and int(declared[:20]) > MAX_BYTES:
-        raise Refusal(Code.PAYLOAD_TOO_LARGE, f"The body is larger than {MAX_BYTES} bytes.")
-    body = bytearray()
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise Refusal(Code.BAD_REQUEST, "The client went away before its whole body was here.")
-                body += message.get("body", b"")
-                if len(body) > MAX_BYTES:
-                    raise Refusal(Code.PAYLOAD_TOO_LARGE, f"The body is larger than {MAX_BYTES} bytes.")
-                if not message.get("more_body", False):
-                    return bytes(body)
-    except TimeoutError:
-        raise Refusal(Code.BAD_REQUEST, f"The body did not arrive within {BODY_SECONDS} seconds.") from None
+    return await read_body(headers, receive, max_bytes=MAX_BYTES)
 
 
 async def _reply(send: Send, status: int, body: bytes, headers: list[tuple[bytes, bytes]]) -> None:
