@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import asyncpg
@@ -43,12 +43,19 @@ class TicketView:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Issued:
+class IssuedTicket:
+    """A ticket as the table holds it. ``token`` is what its QR code says."""
+
     ticket_id: str
     booking_id: str
     seat: str
     status: str
-    token: str
+    token: str = field(repr=False)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether its image is there, so that it can be shown at the door."""
+        return self.status in _DRAWN
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,18 +91,29 @@ class Tickets:
         views = await self._aws.sign(show)  # signing is half a millisecond of work each
         return sorted(views, key=lambda view: (view.starts_at, view.event_id, view.seat))
 
-    def _issued(self, user_id: str) -> Iterator[_Issued]:
+    async def of_booking(self, *, user_id: str, booking_id: str) -> list[IssuedTicket]:
+        """The tickets that this booking of ``user_id`` has by now, by seat; whether it still counts, Postgres says.
+
+        Strongly consistent; fewer than its seats until all are made. Raises Refusal (SERVICE_UNAVAILABLE).
+        """
+        return await self._aws.run(lambda: list(self._issued(user_id, booking_id=booking_id)))
+
+    def _issued(self, user_id: str, *, booking_id: str | None = None) -> Iterator[IssuedTicket]:
         from botocore.exceptions import BotoCoreError, ClientError
 
         end = time.monotonic() + ALL_PAGES_SECONDS
+        condition, values = "userId = :user", {":user": {"S": user_id}}
+        if booking_id is not None:
+            condition += " AND begins_with(ticketId, :booking)"
+            values[":booking"] = {"S": f"{booking_id}:"}
         start: dict[str, Any] = {}
         try:
             while True:
                 # An empty page with a key is no end, and a page holds at most 1 MB.
                 page = self._aws.dynamodb.query(
                     TableName=self._table,
-                    KeyConditionExpression="userId = :user",
-                    ExpressionAttributeValues={":user": {"S": user_id}},
+                    KeyConditionExpression=condition,
+                    ExpressionAttributeValues=values,
                     ConsistentRead=True,
                     **start,
                 )
@@ -128,7 +146,7 @@ class Tickets:
             for row in rows
         }
 
-    def _view(self, ticket: _Issued, booked: _Booked) -> TicketView:
+    def _view(self, ticket: IssuedTicket, booked: _Booked) -> TicketView:
         key = keys.ticket_image_key(booked.event_id, ticket.booking_id, ticket.seat)
         return TicketView(
             ticket_id=ticket.ticket_id,
@@ -140,17 +158,17 @@ class Tickets:
             starts_at=booked.starts_at,
             time_zone=booked.time_zone,
             qr_token=ticket.token,
-            image_url=self._assets.sign_get(key) if ticket.status in _DRAWN else None,
+            image_url=self._assets.sign_get(key) if ticket.is_ready else None,
         )
 
 
-def _read(item: Mapping[str, Any]) -> _Issued:
+def _read(item: Mapping[str, Any]) -> IssuedTicket:
     ticket_id = item["ticketId"]["S"]
     try:
         booking_id, seat = keys.split_ticket_id(ticket_id)
     except ContractError as error:
         raise RuntimeError("the tickets table holds a key that is no ticket id") from error
-    return _Issued(
+    return IssuedTicket(
         ticket_id=ticket_id, booking_id=booking_id, seat=seat, status=item["status"]["S"], token=item["qrToken"]["S"]
     )
 
