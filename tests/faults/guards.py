@@ -73,7 +73,7 @@ WORKER = (
         guard="accepted mail is never released",
         edits=(
             Edit(
-                file="minitickets_worker/handlers/booking_confirmed.py",
+                file="minitickets_worker/mail_once.py",
                 replace="except MailNotSentError:",
                 by="except Exception:",
             ),

@@ -87,7 +87,7 @@ def test_a_batch_that_fails_whole_reports_every_id_and_raises_nothing() -> None:
 
 def test_a_type_that_is_not_the_workers_is_acknowledged_unread() -> None:
     worker = Worker()
-    assert worker.consume(record('{"type": "event.moved", "version": 9}')) == []
+    assert worker.consume(record('{"type": "event.archived", "version": 9}')) == []
     assert worker.table.calls == 0
     assert worker.ses.attempts == 0
 

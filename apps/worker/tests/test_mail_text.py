@@ -1,46 +1,24 @@
 """What the customer reads."""
 
 from datetime import datetime
-from html.parser import HTMLParser
 from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apps.worker.tests.worker_under_test import BOOKING_ID, booking
+from apps.worker.tests.mail_reader import Page, twins
+from apps.worker.tests.worker_under_test import BOOKING_ID, NOWHERE, SITE, booking
 from minitickets_contracts.keys import event_date
-from minitickets_worker.compose import Mail, amount_text, compose_confirmation, start_text
+from minitickets_worker.booking_mails import compose_confirmation
+from minitickets_worker.fact_texts import amount_text, instant_text, start_text
 
 pytestmark = pytest.mark.unit
 
 
-class _Reader(HTMLParser):
-    """The tags and the visible text of a page."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.links: list[str | None] = []
-        self.text = ""
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.links += [value for name, value in attrs if name == "href"]
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
-def read(mail: Mail) -> _Reader:
-    reader = _Reader()
-    reader.feed(mail.html)
-    return reader
-
-
 def test_both_twins_say_event_venue_every_seat_start_with_zone_total_and_booking() -> None:
-    mail = compose_confirmation(booking(), public_url=None)
-    for text in (mail.text, read(mail).text):
+    mail = compose_confirmation(booking(), site=NOWHERE)
+    for text in twins(mail):
         for fact in (
             "Ada Canary",
             "Night of Strings",
@@ -54,43 +32,44 @@ def test_both_twins_say_event_venue_every_seat_start_with_zone_total_and_booking
 
 
 def test_with_a_public_address_both_twins_link_to_the_tickets() -> None:
-    mail = compose_confirmation(booking(), public_url="https://tickets.example.org")
-    assert "Your tickets are at https://tickets.example.org/" in mail.text
-    assert read(mail).links == ["https://tickets.example.org/"]
+    mail = compose_confirmation(booking(), site=SITE)
+    for text in twins(mail):
+        assert "Your tickets are at https://tickets.example.org/tickets\n" in text
+    assert Page(mail.html).links == ["https://tickets.example.org/tickets"]
 
 
 def test_without_a_public_address_the_mail_says_where_to_look_and_links_nowhere() -> None:
-    mail = compose_confirmation(booking(), public_url=None)
+    mail = compose_confirmation(booking(), site=NOWHERE)
     assert "http" not in mail.text
-    assert read(mail).links == []
-    for text in (mail.text, read(mail).text):
+    assert Page(mail.html).links == []
+    for text in twins(mail):
         assert "You find your tickets where you booked." in text
 
 
 def test_markup_in_names_titles_and_venues_is_text() -> None:
-    plain = read(compose_confirmation(booking(), public_url=None)).tags
+    plain = Page(compose_confirmation(booking(), site=NOWHERE).html).tags
     evil = "<img src=x onerror=alert(1)>\"'&{subject}"
-    reader = read(compose_confirmation(booking(name=evil, title=evil, venue=evil), public_url=None))
-    assert reader.tags == plain
-    assert reader.text.count(evil) == 4  # the page's title, the greeting, the heading, the venue
+    page = Page(compose_confirmation(booking(name=evil, title=evil, venue=evil), site=NOWHERE).html)
+    assert page.tags == plain
+    assert page.text.count(evil) == 4  # the page's title, the greeting, the heading, the venue
 
 
 @pytest.mark.parametrize("title", ["=?utf-8?q?=0D=0ABcc:_eve=40evil.example?=", "Strings\u3000Night", "  Strings  "])
 def test_a_subject_is_one_line_that_nothing_decodes_any_further(title: str) -> None:
-    subject = compose_confirmation(booking(title=title), public_url=None).subject
+    subject = compose_confirmation(booking(title=title), site=NOWHERE).subject
     assert "=?" not in subject
     assert subject == " ".join(subject.split())
 
 
 def test_names_in_any_script_arrive_as_they_are() -> None:
-    mail = compose_confirmation(booking(name="Łukasz 山田 عمر", title="Ночь 🎻"), public_url=None)
+    mail = compose_confirmation(booking(name="Łukasz 山田 عمر", title="Ночь 🎻"), site=NOWHERE)
     assert mail.subject == "Your booking: Ночь 🎻"
     assert "Łukasz 山田 عمر" in mail.text
-    assert "Łukasz 山田 عمر" in read(mail).text
+    assert "Łukasz 山田 عمر" in Page(mail.html).text
 
 
 def test_a_mail_does_not_show_itself_in_logs_or_tracebacks() -> None:
-    assert "ada" not in repr(compose_confirmation(booking(), public_url=None)).lower()
+    assert "ada" not in repr(compose_confirmation(booking(), site=NOWHERE)).lower()
 
 
 @settings(deadline=None)
@@ -109,6 +88,17 @@ def test_the_mails_date_is_the_date_on_the_door_in_every_zone(zone: str, moment:
     assert f"{date:%A}, {date.day} {date:%B} {date.year}, {local:%H:%M} ({zone}, UTC{starts_at[-6:]})" == start_text(
         starts_at, zone
     )
+
+
+@pytest.mark.parametrize(
+    ("instant", "text"),
+    [
+        ("2026-11-29T12:00:00Z", "29 November 2026, 12:00 UTC"),
+        ("2026-12-31T20:00:00.999999-08:00", "1 January 2027, 04:00 UTC"),
+    ],
+)
+def test_what_was_done_somewhere_is_told_in_utc(instant: str, text: str) -> None:
+    assert instant_text(instant) == text
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,9 @@ from botocore.exceptions import (
 )
 
 from apps.worker.tests.fakes import FakeInvocation, FakeSes, client_error, raising
-from apps.worker.tests.worker_under_test import SENDER, booking
-from minitickets_worker.compose import compose_confirmation
+from apps.worker.tests.worker_under_test import NOWHERE, SENDER, booking, reset
+from minitickets_worker.booking_mails import compose_confirmation
+from minitickets_worker.mail import Mail
 from minitickets_worker.mailer import (
     MailNotSentError,
     MailOutcomeUnknownError,
@@ -23,18 +24,19 @@ from minitickets_worker.mailer import (
     MailThrottledError,
     SesMailer,
 )
+from minitickets_worker.reset_mail import compose_password_reset
 
 pytestmark = pytest.mark.unit
 
 URL = "https://email.invalid"
-MAIL = compose_confirmation(booking(email="ada@bücher.example"), public_url=None)
+MAIL = compose_confirmation(booking(email="ada@bücher.example"), site=NOWHERE)
 
 
-def send(ses: FakeSes) -> str:
+def send(ses: FakeSes, mail: Mail = MAIL) -> str:
     client: Any = ses
     # No time to wait: a throttled send is told at once.
     random = Random(1)  # noqa: S311
-    return SesMailer(client=client, sender=SENDER, invocation=FakeInvocation(ends=0), random=random).send(MAIL)
+    return SesMailer(client=client, sender=SENDER, invocation=FakeInvocation(ends=0), random=random).send(mail)
 
 
 @pytest.mark.parametrize(
@@ -92,3 +94,30 @@ def test_a_mail_goes_from_our_sender_to_one_ascii_address_as_simple_content_in_t
     simple = request["Content"]["Simple"]
     assert simple["Subject"]["Data"] == MAIL.subject
     assert {name: part["Data"] for name, part in simple["Body"].items()} == {"Text": MAIL.text, "Html": MAIL.html}
+
+
+def test_a_booking_s_calendar_file_is_attached_as_a_file_of_its_type() -> None:
+    ses = FakeSes()
+    send(ses)
+    [attachment] = ses.accepted[0]["Content"]["Simple"]["Attachments"]
+    assert attachment == {
+        "FileName": "booking.ics",
+        "ContentType": "text/calendar; method=PUBLISH; charset=utf-8",
+        "ContentDisposition": "ATTACHMENT",
+        "ContentTransferEncoding": "BASE64",
+        "RawContent": MAIL.attachments[0].content,
+    }
+    assert len(attachment["ContentType"]) <= 78, "SES refuses a longer one"
+
+
+def test_a_mail_without_a_file_has_no_empty_list_of_files() -> None:
+    ses = FakeSes()
+    send(ses, compose_password_reset(reset(), site=NOWHERE))
+    assert "Attachments" not in ses.accepted[0]["Content"]["Simple"]
+
+
+def test_a_mail_says_that_a_program_sent_it_so_that_no_program_answers() -> None:
+    ses = FakeSes()
+    send(ses)
+    [header] = ses.accepted[0]["Content"]["Simple"]["Headers"]
+    assert header == {"Name": "Auto-Submitted", "Value": "auto-generated"}

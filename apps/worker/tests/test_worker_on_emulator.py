@@ -16,9 +16,9 @@ import pytest
 
 from apps.worker.tests.conftest import LoadFunction
 from apps.worker.tests.fakes import FakeInvocation, lost_reply
-from apps.worker.tests.worker_under_test import booking
+from apps.worker.tests.worker_under_test import NOWHERE, booking
 from local.processes import free_port, wait_until
-from minitickets_worker.compose import compose_confirmation
+from minitickets_worker.booking_mails import compose_confirmation
 from minitickets_worker.mailer import MailNotSentError, MailOutcomeUnknownError, SesMailer
 from minitickets_worker.processed_jobs import LEASE_SECONDS, DynamoProcessedJobs, JobInProgressError
 from tests.fixtures.emulator import RunningEmulator, allow
@@ -245,14 +245,14 @@ def mailer(client: Any, sender: str) -> SesMailer:
 
 def test_a_mail_is_accepted_again_after_the_connections_were_dropped(stage: Stage) -> None:
     client = stage.function._clients.ses
-    mail = compose_confirmation(booking(email="ada@bücher.example", title="Ночь 🎻"), public_url=None)
+    mail = compose_confirmation(booking(email="ada@bücher.example", title="Ночь 🎻"), site=NOWHERE)
     first = mailer(client, stage.sender).send(mail)
     client.close()
     assert mailer(client, stage.sender).send(mail) != first
 
 
 def test_a_sender_that_is_not_verified_is_no_refusal_of_the_mail(stage: Stage) -> None:
-    mail = compose_confirmation(booking(), public_url=None)
+    mail = compose_confirmation(booking(), site=NOWHERE)
     with pytest.raises(MailNotSentError, match="MessageRejected"):
         mailer(stage.function._clients.ses, "nobody@unverified.example").send(mail)
 
@@ -284,13 +284,13 @@ def test_a_server_that_never_answers_is_left_after_the_time_out_with_an_unknown_
 ) -> None:
     client = load_function({**UNREACHABLE, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{silent_server}"})._clients.ses
     with pytest.raises(MailOutcomeUnknownError, match="ReadTimeoutError"):
-        mailer(client, "a@example.org").send(compose_confirmation(booking(), public_url=None))
+        mailer(client, "a@example.org").send(compose_confirmation(booking(), site=NOWHERE))
 
 
 def test_a_server_that_is_not_there_was_sent_nothing(load_function: LoadFunction) -> None:
     client = load_function({**UNREACHABLE, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{free_port()}"})._clients.ses
     with pytest.raises(MailNotSentError, match="EndpointConnectionError"):
-        mailer(client, "a@example.org").send(compose_confirmation(booking(), public_url=None))
+        mailer(client, "a@example.org").send(compose_confirmation(booking(), site=NOWHERE))
 
 
 UNREACHABLE = {

@@ -281,6 +281,7 @@ def test_a_value_of_the_wrong_kind_is_refused_by_name(of: type[Message], path: s
         ("correlationId", "two words"),
         ("occurredAt", "2026-11-29T12:00:00"),
         ("occurredAt", "yesterday"),
+        ("occurredAt", "0001-01-01T00:00:00+01:00"),
         ("customer", []),
         ("customer.userId", "1"),
         ("customer.email", "ada"),

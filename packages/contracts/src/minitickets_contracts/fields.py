@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from uuid import UUID
 
 SEAT_PATTERN = re.compile(r"[A-Z0-9-]{1,8}")
@@ -133,11 +133,12 @@ def starts_at(field: str, value: object) -> str:
 
 
 def instant(field: str, value: object) -> str:
-    """``value`` if it is an ISO 8601 time with an offset (``Z`` allowed)."""
+    """``value`` if it is an ISO 8601 time with an offset (``Z`` allowed), so a moment that UTC has a name for."""
     candidate = text(field, value, longest=40)
     try:
         moment = datetime.fromisoformat(candidate)
-    except ValueError:
+        moment.astimezone(UTC)
+    except (ValueError, OverflowError):
         moment = None
     if moment is None or moment.tzinfo is None:
         raise ContractError(field, "must be an ISO 8601 time with its UTC offset")

@@ -1,0 +1,31 @@
+"""Times and amounts as people read them."""
+
+from datetime import UTC, datetime
+
+# Digits after the point where they are not two: ISO 4217, list one.
+_NO_DIGITS = ("BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF", 0)
+_THREE_DIGITS = ("BHD IQD JOD KWD LYD OMR TND", 3)
+_FOUR_DIGITS = ("CLF UYW", 4)
+_MINOR_DIGITS = {code: digits for codes, digits in (_NO_DIGITS, _THREE_DIGITS, _FOUR_DIGITS) for code in codes.split()}
+
+
+def start_text(starts_at: str, time_zone: str) -> str:
+    """``Thursday, 31 December 2026, 20:00 (America/Los_Angeles, UTC-08:00)``.
+
+    The venue's own date and time: ``starts_at`` carries the offset that held then, so no zone data is needed here.
+    """
+    start = datetime.fromisoformat(starts_at)
+    return f"{start:%A}, {start.day} {start:%B} {start.year}, {start:%H:%M} ({time_zone}, UTC{starts_at[-6:]})"
+
+
+def instant_text(instant: str) -> str:
+    """``29 November 2026, 12:00 UTC``, from ISO 8601 with an offset: when something was done, wherever that was."""
+    moment = datetime.fromisoformat(instant).astimezone(UTC)
+    return f"{moment.day} {moment:%B} {moment.year}, {moment:%H:%M} UTC"
+
+
+def amount_text(minor: int, currency: str) -> str:
+    """``USD 1,234.50``, from minor units and an ISO 4217 code."""
+    digits = _MINOR_DIGITS.get(currency, 2)
+    whole, rest = divmod(minor, 10**digits)
+    return f"{currency} {whole:,}" + (f".{rest:0{digits}}" if digits else "")
