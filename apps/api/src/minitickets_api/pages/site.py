@@ -36,7 +36,9 @@ class Site:
         self._public_url = public_url
         self._mailbox_url = mailbox_url
         self._static = StaticFiles()
-        self._frame = Frame(templates=environment(self._static), stage=stage, mailbox_url=mailbox_url)
+        self._frame = Frame(
+            templates=environment(self._static), public_url=public_url, stage=stage, mailbox_url=mailbox_url
+        )
         self._routes: dict[str, dict[str, Callable[[Request], Awaitable[Response]]]] = {}
 
     def get(self, path: str, *, session: bool = False) -> Callable[[Handler], Handler]:

@@ -37,9 +37,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Frame:
-    """What is the same on every page. ``mailbox_url`` is None on AWS."""
+    """What is the same on every page. ``mailbox_url`` is None on AWS; ``public_url`` as in ``origins.check``."""
 
     templates: Environment
+    public_url: str | None
     stage: str
     mailbox_url: str | None
 
@@ -51,6 +52,11 @@ class Visit:
         self.request = request
         self.call = call
         self._frame = frame
+
+    @property
+    def origin(self) -> str:
+        """Where the browser found this page, for others to lead it back."""
+        return self._frame.public_url or f"{self.request.url.scheme}://{self.request.url.netloc}"
 
     def id(self, name: str) -> str:
         """The UUID of that name in the path. Raises Refusal (NOT_FOUND) if it is none."""
