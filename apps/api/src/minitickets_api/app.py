@@ -33,6 +33,7 @@ from minitickets_api.services.posters import Posters
 from minitickets_api.services.rate_limits import RateLimits
 from minitickets_api.services.retention import start_retention
 from minitickets_api.services.sessions import SessionCookie, Sessions
+from minitickets_api.services.ticket_pdf.printer import TicketPrinter
 from minitickets_api.services.topic import SnsTopic, sns_client
 from minitickets_api.settings import Settings
 from minitickets_api.trpc import openapi
@@ -86,6 +87,8 @@ async def open_services(settings: Settings, *, end: Callable[[], None]) -> Async
         stack.push_async_callback(_within, _CACHE_SECONDS, "cache", cache.close)
         passwords = Passwords()
         stack.callback(passwords.close)
+        ticket_printer = TicketPrinter()
+        stack.callback(ticket_printer.close)
         topic = SnsTopic(arn=settings.topic_arn, client=partial(sns_client, region=settings.region))
         relay = start_outbox_relay(pool=database.pool, topic=topic)
         stack.push_async_callback(_within, _RELAY_SECONDS, "relay", relay.stop)
@@ -114,6 +117,7 @@ async def open_services(settings: Settings, *, end: Callable[[], None]) -> Async
             desk=desk,
             event_cache=EventCache(cache=cache),
             tickets=Tickets(aws=aws, table=settings.tickets_table, assets=assets, pool=database.pool),
+            ticket_printer=ticket_printer,
             assets=assets,
             posters=Posters(pool=database.pool, aws=aws, assets=assets),
         )

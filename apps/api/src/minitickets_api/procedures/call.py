@@ -21,6 +21,7 @@ from minitickets_api.services.passwords import Passwords
 from minitickets_api.services.posters import Posters
 from minitickets_api.services.rate_limits import RateLimits
 from minitickets_api.services.sessions import SessionCookie, Sessions
+from minitickets_api.services.ticket_pdf.printer import TicketPrinter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +39,7 @@ class Services:
     desk: BookingDesk
     event_cache: EventCache
     tickets: Tickets
+    ticket_printer: TicketPrinter
     assets: Assets
     posters: Posters
 

@@ -11,6 +11,7 @@ import asyncpg
 
 from minitickets_api.database import connection
 from minitickets_api.queries.keyset import Keyset
+from minitickets_api.refusals import Code, Refusal
 from minitickets_api.venue_time import local_start
 
 
@@ -81,6 +82,20 @@ async def mine(pool: asyncpg.Pool, *, user_id: str, cursor: str | None = None, l
         )
     page, following = keyset.page(rows, limit=limit)
     return BookingsPage(bookings=tuple(booking_view(row) for row in page), next_cursor=following)
+
+
+async def by_id(pool: asyncpg.Pool, *, user_id: str, booking_id: str) -> BookingView:
+    """One booking of ``user_id``.
+
+    Raises Refusal: NOT_FOUND if it is nobody's or somebody else's, SERVICE_UNAVAILABLE without a database.
+    """
+    async with connection(pool) as database:
+        row = await database.fetchrow(
+            f"{BOOKING_WITH_EVENT} where b.booking_id = $1 and b.user_id = $2", UUID(booking_id), UUID(user_id)
+        )
+    if row is None:
+        raise Refusal(Code.NOT_FOUND, "There is no such booking.")
+    return booking_view(row)
 
 
 def booking_view(row: Mapping[str, Any]) -> BookingView:

@@ -33,6 +33,8 @@ RESET_BY_ADDRESS = Limit(name="reset-address", attempts=100, seconds=_QUARTER_HO
 RESET_BY_ACCOUNT = Limit(name="reset-account", attempts=5, seconds=3600)
 RESEND_BY_BOOKING = Limit(name="resend-booking", attempts=5, seconds=_QUARTER_HOUR)
 RESEND_BY_USER = Limit(name="resend-user", attempts=100, seconds=_QUARTER_HOUR)
+# A large print is a quarter of a second of work; nobody prints that often, and a script must not keep a core busy.
+PRINT_BY_USER = Limit(name="print-user", attempts=60, seconds=_QUARTER_HOUR)
 
 
 class RateLimits:
