@@ -55,6 +55,11 @@ _LEFT_OUT: Mapping[str, tuple[str, ...]] = {
         "aws_lambda_powertools/utilities/streaming/",
         "aws_lambda_powertools/utilities/validation/",
     ),
+    "icalendar": (
+        "icalendar/cli.py",
+        "icalendar/tests/",
+        "icalendar/timezone/equivalent_timezone_ids.py",
+    ),
     "qrcode": (
         "qrcode/console_scripts.py",
         "qrcode/image/pil.py",

@@ -120,9 +120,16 @@ def test_two_builds_have_the_same_bytes_whenever_and_wherever(app: str, tmp_path
     assert one.size_bytes == one.path.stat().st_size
 
 
-@pytest.mark.parametrize("app", APPS)
-def test_a_zip_is_small(app: str, tmp_path: Path) -> None:
-    assert build(app, to=tmp_path / f"{app}.zip").size_bytes < 500_000, "it was 280 kB when this was written"
+@pytest.mark.parametrize(
+    ("app", "at_most"),
+    [
+        pytest.param("tickets", 500_000, id="tickets: 280 kB when this was written"),
+        # Half of it is the world's time zones (tzdata's, and dateutil's own): Lambda's system has none.
+        pytest.param("worker", 1_200_000, id="worker: 1.05 MB when this was written"),
+    ],
+)
+def test_a_zip_is_small(app: str, at_most: int, tmp_path: Path) -> None:
+    assert build(app, to=tmp_path / f"{app}.zip").size_bytes < at_most
 
 
 @pytest.mark.parametrize("app", APPS)
@@ -132,7 +139,8 @@ def test_a_zip_holds_nothing_that_is_not_needed(app: str, zips: dict[str, zipfil
     assert names == sorted(names)
     assert not [name for name in names if name.startswith(("boto3", "botocore", "s3transfer", "colorama", "PIL"))]
     assert not [name for name in names if name.endswith(".pyc") or "__pycache__" in name or "/tests/" in name]
-    assert {name.rsplit("/", 1)[1] for name in names if ".dist-info/" in name} <= {"LICENSE", "NOTICE"}
+    metadata_files = [name.rsplit("/", 1)[1] for name in names if ".dist-info/" in name]
+    assert not [name for name in metadata_files if not name.startswith(("LICENSE", "NOTICE"))]
     assert any(name.startswith(f"minitickets_{app}/") for name in names)
     assert not [name for name in names if name.startswith("minitickets_api/")]
 

@@ -33,10 +33,14 @@ SETTINGS = {
     },
     "tickets": {"TICKETS_TABLE": "tickets", "ASSETS_BUCKET": "assets", "SIGNING_SECRET_ARN": "arn"},
 }
-# -I keeps our folders and environment out; a package called PIL lies ready to be picked up by mistake.
+WATCHED = ("PIL", "minitickets_contracts", "aws_lambda_powertools", "qrcode", "jmespath", "icalendar", "tzdata")
+# -I keeps our folders and environment out; a package called PIL lies ready to be picked up by mistake. As on Lambda,
+# the system has no time zones.
 PROGRAM = """
-import importlib, json, sys, types
+import importlib, json, sys, types, zoneinfo
 sys.path[:0] = [sys.argv[1], sys.argv[2]]
+zoneinfo.reset_tzpath([])
+importlib.import_module("dateutil.tz.tz").TZPATHS.clear()
 module = importlib.import_module(sys.argv[3])
 context = types.SimpleNamespace(
     function_name="f", function_version="1", memory_limit_in_mb=256, invoked_function_arn="arn:f",
@@ -46,7 +50,7 @@ reply = module.lambda_handler(json.loads(sys.argv[4]), context)
 origins = {
     name: getattr(loaded, "__file__", None) or ""
     for name, loaded in sys.modules.items()
-    if name.split(".")[0] in ("PIL", "minitickets_contracts", "aws_lambda_powertools", "qrcode", "jmespath")
+    if name.split(".")[0] in sys.argv[5:]
 }
 print("REPLY " + json.dumps({"reply": reply, "origins": origins}))
 """
@@ -59,7 +63,7 @@ def run_alone(app: str, records: list[dict[str, Any]], folder: Path) -> dict[str
         archive.extractall(folder / "task")
     (folder / "trap" / "PIL").mkdir(parents=True)
     (folder / "trap" / "PIL" / "__init__.py").write_text("")
-    arguments = [str(folder / "task"), str(folder / "trap"), MODULES[app], json.dumps({"Records": records})]
+    arguments = [str(folder / "task"), str(folder / "trap"), MODULES[app], json.dumps({"Records": records}), *WATCHED]
     done = subprocess.run(
         [str(INTERPRETER), "-I", "-B", "-W", "error::SyntaxWarning", "-c", PROGRAM, *arguments],
         env={**ENVIRONMENT, **SETTINGS[app]},
@@ -72,7 +76,7 @@ def run_alone(app: str, records: list[dict[str, Any]], folder: Path) -> dict[str
     assert done.returncode == 0, done.stderr
     [line] = [line for line in done.stdout.splitlines() if line.startswith("REPLY ")]
     result: dict[str, Any] = json.loads(line.removeprefix("REPLY "))
-    return result
+    return {**result, "log": [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]}
 
 
 def record(body: str, message_id: str) -> dict[str, Any]:
@@ -108,3 +112,52 @@ def test_the_ticket_function_never_imports_pillow(tmp_path: Path) -> None:
 
     assert "qrcode.main" in origins
     assert "PIL" not in origins
+
+
+USER, EVENT, BOOKING = (f"{number}f2b8f3e-5c1e-4b5e-9a51-0d6c9f0a7b11" for number in (1, 2, 3))
+CUSTOMER = {"userId": USER, "email": "ada@example.org", "name": "Ada"}
+BOOKED = {
+    "version": 1,
+    "messageId": EVENT,
+    "bookingId": BOOKING,
+    "correlationId": "c-1",
+    "occurredAt": "2026-11-29T12:00:00Z",
+    "customer": CUSTOMER,
+    "event": {
+        "eventId": EVENT,
+        "title": "Nachtmusik",
+        "venue": "Große Halle",
+        "startsAt": "2026-12-31T20:00:00+01:00",
+        "timeZone": "Europe/Berlin",
+        "sequence": 1,
+    },
+    "seats": ["A-1"],
+    "totalMinor": 4200,
+    "currency": "EUR",
+}
+MAILED = {
+    "booking.confirmed": BOOKED,
+    "booking.mail-requested": BOOKED,
+    "event.moved": {
+        **BOOKED,
+        "previous": {"startsAt": "2026-12-30T20:00:00-08:00", "timeZone": "America/Los_Angeles", "venue": "Hall"},
+    },
+    "booking.cancelled": {**BOOKED, "cancelledAt": "2026-11-29T12:00:00Z"},
+    "password.reset-requested": {
+        **{name: BOOKED[name] for name in ("version", "messageId", "correlationId", "occurredAt", "customer")},
+        "token": "t" * 43,
+        "expiresAt": "9999-01-01T00:00:00Z",
+    },
+}
+
+
+def test_the_worker_writes_each_mail_from_its_zip_alone_and_brings_the_time_zones(tmp_path: Path) -> None:
+    records = [record(json.dumps({"type": name, **body}), f"m-{name}") for name, body in MAILED.items()]
+
+    result = run_alone("worker", records, tmp_path)
+
+    # Each mail was written; then no table answered.
+    failed = [(line["sqsMessageId"], line["error"]) for line in result["log"] if line["message"] == "message failed"]
+    assert failed == [(f"m-{name}", "EndpointConnectionError") for name in MAILED]
+    assert "tzdata.zoneinfo.Europe" in result["origins"]
+    assert "icalendar.cal.event" in result["origins"]
