@@ -39,6 +39,7 @@ def event(event_id: uuid.UUID, *, is_published: bool = True, has_begun: bool = F
         price_minor=100,
         currency="EUR",
         is_published=is_published,
+        sequence=3,
         locked_at=NOW,
     )
 

@@ -55,6 +55,7 @@ class Office:
             user_id=(customer or self.customer).user_id,
             booking_id=booking_id,
             idempotency_key=key or str(uuid.uuid4()),
+            correlation_id="correlation-2",
         )
 
     async def counts(self) -> dict[str, int]:

@@ -436,7 +436,7 @@ def test_a_cancellation_whose_reply_is_lost_is_settled(migrated_database: Databa
             view = await book(desk, customer, event_id, "A-1")
             dropper.losses = [Loss.APPLIED]
             cancelled = await desk.cancel(
-                user_id=customer.user_id, booking_id=view.booking_id, idempotency_key="cancel"
+                user_id=customer.user_id, booking_id=view.booking_id, idempotency_key="cancel", correlation_id="c"
             )
             assert cancelled.status == "cancelled"
             assert dropper.losses == []

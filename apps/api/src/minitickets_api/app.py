@@ -18,7 +18,7 @@ from minitickets_api.database import connect
 from minitickets_api.health import Health
 from minitickets_api.middleware import RequestFrame
 from minitickets_api.pages.site_map import site_map
-from minitickets_api.procedures import auth, bookings, events, posters, tickets
+from minitickets_api.procedures import auth, bookings, events, own_events, posters, tickets
 from minitickets_api.procedures.call import Call, Services
 from minitickets_api.queries.assets import Assets
 from minitickets_api.queries.tickets import Tickets
@@ -27,6 +27,7 @@ from minitickets_api.services.bookings import BookingDesk
 from minitickets_api.services.cache import Cache
 from minitickets_api.services.event_cache import EventCache
 from minitickets_api.services.outbox import RelayTiming, start_outbox_relay
+from minitickets_api.services.own_events import OwnEvents
 from minitickets_api.services.password_resets import PasswordResets
 from minitickets_api.services.passwords import Passwords
 from minitickets_api.services.posters import Posters
@@ -55,7 +56,7 @@ _log = logging.getLogger(__name__)
 def registry() -> Registry[Call]:
     """All procedures."""
     procedures: Registry[Call] = Registry()
-    for module in (auth, events, bookings, tickets, posters):
+    for module in (auth, events, own_events, bookings, tickets, posters):
         module.add_to(procedures)
     return procedures
 
@@ -115,6 +116,7 @@ async def open_services(settings: Settings, *, end: Callable[[], None]) -> Async
             cookie=SessionCookie(is_https=settings.is_https),
             rate_limits=RateLimits(cache=cache),
             desk=desk,
+            own_events=OwnEvents(pool=database.pool, on_commit=relay.wake),
             event_cache=EventCache(cache=cache),
             tickets=Tickets(aws=aws, table=settings.tickets_table, assets=assets, pool=database.pool),
             ticket_printer=ticket_printer,

@@ -214,6 +214,22 @@ async def until_decided(attempt: Callable[[], Awaitable[T]]) -> T:
     return await attempt()
 
 
+async def transact(pool: asyncpg.Pool, work: Callable[[Any], Awaitable[T]]) -> T:
+    """What ``work`` returns for a connection in a transaction, once that is committed; as ``until_decided`` asks of an
+    attempt, ``work`` first takes locks and looks. Raises Refusal(SERVICE_UNAVAILABLE) when it stays undecided."""
+
+    async def attempt() -> T:
+        async with acquired(pool) as connection, connection.transaction():
+            return await work(connection)
+
+    try:
+        return await until_decided(attempt)
+    except Exception as error:
+        if is_unavailable(error):
+            raise unavailable(error) from error
+        raise
+
+
 async def _keep_session(_: object) -> None:
     """Instead of asyncpg's reset query, which costs a round trip a release: nobody here sets what outlives a
     transaction, and asyncpg itself rolls an open one back."""

@@ -40,3 +40,8 @@ class Refusal(Exception):  # noqa: N818 - it is an answer, not a fault
         self.code = code
         self.message = message
         self.details = details
+
+
+def wrong_field(path: str, problem: str, *, code: Code = Code.BAD_REQUEST, **details: object) -> Refusal:
+    """The refusal of one field of the input, told as the registry tells those that it finds by itself."""
+    return Refusal(code, f"{path}: {problem}", issues=[{"path": path, "message": problem}], **details)

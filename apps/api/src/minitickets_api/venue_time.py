@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from functools import cache
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 
 def local_start(moment: datetime, time_zone: str) -> str:
@@ -23,6 +23,21 @@ def moment_at(local: datetime, time_zone: str) -> datetime:
     if moment.astimezone(UTC).astimezone(there).replace(tzinfo=None) != local:
         raise ValueError(f"clocks in {time_zone} never show {local.isoformat()}: they go forward over it")
     return moment
+
+
+def start_moment(local: datetime, time_zone: str) -> datetime:
+    """As ``moment_at``; an offset must be the one that clocks in ``time_zone`` have then. It says which one is meant of
+    an hour that comes twice."""
+    moment = moment_at(local, time_zone)
+    if local.tzinfo is not None and local.utcoffset() != moment.astimezone(zone(time_zone)).utcoffset():
+        raise ValueError(f"clocks in {time_zone} have another UTC offset then; leave it out")
+    return moment
+
+
+@cache
+def known_zones() -> frozenset[str]:
+    """The IANA zones that an event may be in: those that mean the same on every machine."""
+    return frozenset(available_timezones() - {"Factory", "localtime", "posixrules"})
 
 
 @cache

@@ -5,6 +5,8 @@ from typing import Literal
 from minitickets_api.procedures.call import Call
 from minitickets_api.procedures.fields import Cursor, Id, IdempotencyKey, PageSize, Seats
 from minitickets_api.queries import bookings
+from minitickets_api.queries.booking_progress import booking_progress
+from minitickets_api.services import rate_limits
 from minitickets_api.services.bookings import BookingCustomer
 from minitickets_api.trpc.registry import Input, Output, Registry
 
@@ -19,6 +21,19 @@ class CreateBooking(Input):
 
 class CancelBooking(Input):
     """Which booking."""
+
+    booking_id: Id
+    idempotency_key: IdempotencyKey
+
+
+class BookingId(Input):
+    """Which booking."""
+
+    booking_id: Id
+
+
+class ResendMail(Input):
+    """Which booking's mail."""
 
     booking_id: Id
     idempotency_key: IdempotencyKey
@@ -49,6 +64,27 @@ class Booking(Output):
     status: Literal["confirmed", "cancelled"]
     booked_at: str
     cancelled_at: str | None
+
+
+class BookingWithProgress(Booking):
+    """How far it has come: booked, then handed over, then its tickets are ready one by one.
+
+    `handedOver`: every message about it has left for mail and tickets; `parked`: one never will without help.
+    `ticketsReady`, of `ticketsTotal`, is null while the tickets cannot be asked for. What became of the mail cannot be
+    seen from here.
+    """
+
+    handed_over: bool
+    parked: bool
+    tickets_ready: int | None
+    tickets_total: int
+
+
+class RequestedMail(Output):
+    """The mail is on its way, to the address of whoever booked."""
+
+    booking_id: str
+    requested_at: str
 
 
 class BookingList(Output):
@@ -82,9 +118,48 @@ async def cancel(call: Call, wanted: CancelBooking) -> Booking:
     """
     user = await call.require_session()
     cancelled = await call.services.desk.cancel(
-        user_id=user.user_id, booking_id=wanted.booking_id, idempotency_key=wanted.idempotency_key
+        user_id=user.user_id,
+        booking_id=wanted.booking_id,
+        idempotency_key=wanted.idempotency_key,
+        correlation_id=call.correlation_id,
     )
     return Booking.model_validate(cancelled)
+
+
+async def by_id(call: Call, wanted: BookingId) -> BookingWithProgress:
+    """Your booking, and how far it has come. NOT_FOUND: you have no such booking."""
+    user = await call.require_session()
+    found = await booking_progress(
+        call.services.database.pool, call.services.tickets, user_id=user.user_id, booking_id=wanted.booking_id
+    )
+    return BookingWithProgress(
+        **Booking.model_validate(found.booking).model_dump(),
+        handed_over=found.is_handed_over,
+        parked=found.is_parked,
+        tickets_ready=found.tickets_ready,
+        tickets_total=len(found.booking.seats),
+    )
+
+
+async def resend_mail(call: Call, wanted: ResendMail) -> RequestedMail:
+    """Send the mail of a booking again, as things stand now: of your own, or of one of your event. Once a key.
+
+    NOT_FOUND: neither is the case. BAD_REQUEST: it is cancelled. TOO_MANY_REQUESTS: by booking or person;
+    `retryAfterSeconds` says when.
+    """
+    user = await call.require_session()
+    await call.services.rate_limits.spend(
+        (rate_limits.RESEND_BY_USER, user.user_id),
+        # Of both, or a stranger could use up what the owner may ask for.
+        (rate_limits.RESEND_BY_BOOKING, f"{user.user_id}\n{wanted.booking_id}"),
+    )
+    requested_at = await call.services.desk.request_mail(
+        user=user,
+        booking_id=wanted.booking_id,
+        idempotency_key=wanted.idempotency_key,
+        correlation_id=call.correlation_id,
+    )
+    return RequestedMail(booking_id=wanted.booking_id, requested_at=requested_at)
 
 
 async def mine(call: Call, wanted: MyBookings) -> BookingList:
@@ -102,4 +177,6 @@ def add_to(registry: Registry[Call]) -> None:
     """Register this module's procedures."""
     registry.mutation("bookings.create", session=True)(create)
     registry.mutation("bookings.cancel", session=True)(cancel)
+    registry.mutation("bookings.resendMail", session=True)(resend_mail)
+    registry.query("bookings.byId", session=True)(by_id)
     registry.query("bookings.mine", session=True)(mine)

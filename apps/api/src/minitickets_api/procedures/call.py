@@ -16,6 +16,7 @@ from minitickets_api.refusals import Code, Refusal
 from minitickets_api.services.accounts import Accounts, User
 from minitickets_api.services.bookings import BookingDesk
 from minitickets_api.services.event_cache import EventCache
+from minitickets_api.services.own_events import OwnEvents
 from minitickets_api.services.password_resets import PasswordResets
 from minitickets_api.services.passwords import Passwords
 from minitickets_api.services.posters import Posters
@@ -37,6 +38,7 @@ class Services:
     cookie: SessionCookie
     rate_limits: RateLimits
     desk: BookingDesk
+    own_events: OwnEvents
     event_cache: EventCache
     tickets: Tickets
     ticket_printer: TicketPrinter

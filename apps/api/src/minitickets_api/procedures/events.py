@@ -1,5 +1,7 @@
 """What there is to see."""
 
+from collections.abc import Sequence
+
 from minitickets_api.procedures.call import Call
 from minitickets_api.procedures.fields import Cursor, Id, PageSize
 from minitickets_api.queries import events
@@ -80,16 +82,17 @@ async def by_id(call: Call, wanted: EventId) -> EventWithSeats:
     found = await events.by_id(
         call.services.database.pool, event_id=wanted.event_id, user_id=None if viewer is None else viewer.user_id
     )
-    [event] = await _show(call, [found.event])
+    [event] = await show(call, [found.event])
     return EventWithSeats(**event.model_dump(), seats=[Seat.model_validate(seat) for seat in found.seats])
 
 
 async def _page(call: Call, wanted: ListEvents) -> EventList:
     page = await events.upcoming(call.services.database.pool, limit=wanted.limit, cursor=wanted.cursor)
-    return EventList(events=await _show(call, page.events), next_cursor=page.next_cursor)
+    return EventList(events=await show(call, page.events), next_cursor=page.next_cursor)
 
 
-async def _show(call: Call, summaries: "list[EventSummary] | tuple[EventSummary, ...]") -> list[Event]:
+async def show(call: Call, summaries: Sequence[EventSummary]) -> list[Event]:
+    """The events with URLs of their posters."""
     keys = {summary.poster_key for summary in summaries if summary.poster_key is not None}
     assets = call.services.assets
     urls = await call.services.aws.sign(lambda: {key: assets.sign_get(key) for key in keys}) if keys else {}

@@ -1,7 +1,8 @@
 """What events there are, and which of their seats are free."""
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Self
 from uuid import UUID
 
 import asyncpg
@@ -29,6 +30,15 @@ class EventSummary:
     has_begun: bool
     seats_total: int
     seats_free: int
+
+    def to_document(self) -> dict[str, Any]:
+        """For the memory of an idempotency key."""
+        return dict(vars(self))
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Self:
+        """What ``to_document`` made, perhaps in a newer version of this program: what is not ours is left out."""
+        return cls(**{field.name: document[field.name] for field in fields(cls)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +76,7 @@ class EventsPage:
     next_cursor: str | None
 
 
-_SUMMARY = """
+EVENT_SUMMARY = """
 select e.event_id, e.organiser_id, e.title, e.venue, e.starts_at, e.time_zone, e.price_minor, e.currency, e.poster_key,
     e.published_at is not null as is_published,
     e.starts_at <= now() as has_begun,
@@ -85,7 +95,7 @@ async def upcoming(pool: asyncpg.Pool, *, limit: int = 50, cursor: str | None = 
     after_time, after_id = keyset.position(cursor, limit=limit)
     async with connection(pool) as database:
         rows = await database.fetch(
-            f"{_SUMMARY} where e.published_at is not null and e.starts_at > now()"
+            f"{EVENT_SUMMARY} where e.published_at is not null and e.starts_at > now()"
             " and ($1::timestamptz is null or (e.starts_at, e.event_id) > ($1, $2::uuid))"
             " order by e.starts_at, e.event_id limit $3",
             after_time,
@@ -93,7 +103,7 @@ async def upcoming(pool: asyncpg.Pool, *, limit: int = 50, cursor: str | None = 
             limit + 1,
         )
     page, following = keyset.page(rows, limit=limit)
-    return EventsPage(events=tuple(_summary(row) for row in page), next_cursor=following)
+    return EventsPage(events=tuple(event_summary(row) for row in page), next_cursor=following)
 
 
 async def of_organiser(
@@ -107,7 +117,7 @@ async def of_organiser(
     before_time, before_id = keyset.position(cursor, limit=limit)
     async with connection(pool) as database:
         rows = await database.fetch(
-            f"{_SUMMARY} where e.organiser_id = $1"
+            f"{EVENT_SUMMARY} where e.organiser_id = $1"
             " and ($2::timestamptz is null or (e.starts_at, e.event_id) < ($2, $3::uuid))"
             " order by e.starts_at desc, e.event_id desc limit $4",
             organiser_id,
@@ -116,7 +126,7 @@ async def of_organiser(
             limit + 1,
         )
     page, following = keyset.page(rows, limit=limit)
-    return EventsPage(events=tuple(_summary(row) for row in page), next_cursor=following)
+    return EventsPage(events=tuple(event_summary(row) for row in page), next_cursor=following)
 
 
 async def by_id(pool: asyncpg.Pool, *, event_id: str, user_id: str | None = None) -> EventWithSeats:
@@ -131,7 +141,9 @@ async def by_id(pool: asyncpg.Pool, *, event_id: str, user_id: str | None = None
     # One snapshot, so that the counts and the seats agree.
     async with connection(pool) as database, database.transaction(isolation="repeatable_read", readonly=True):
         row = await database.fetchrow(
-            f"{_SUMMARY} where e.event_id = $1 and (e.published_at is not null or e.organiser_id = $2)", event, viewer
+            f"{EVENT_SUMMARY} where e.event_id = $1 and (e.published_at is not null or e.organiser_id = $2)",
+            event,
+            viewer,
         )
         if row is None:
             raise Refusal(Code.NOT_FOUND, "There is no such event.")
@@ -142,14 +154,15 @@ async def by_id(pool: asyncpg.Pool, *, event_id: str, user_id: str | None = None
             event,
         )
     return EventWithSeats(
-        event=_summary(row),
+        event=event_summary(row),
         seats=tuple(
             Seat(name=seat["seat"], is_taken=seat["is_taken"], aisle_after=seat["aisle_after"]) for seat in seats
         ),
     )
 
 
-def _summary(row: Any) -> EventSummary:
+def event_summary(row: Mapping[str, Any]) -> EventSummary:
+    """The summary of a row of ``EVENT_SUMMARY``."""
     return EventSummary(
         event_id=str(row["event_id"]),
         organiser_id=str(row["organiser_id"]),

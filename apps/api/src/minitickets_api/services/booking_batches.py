@@ -40,7 +40,7 @@ BEGIN_IMPATIENTLY = f"{BEGIN}set local lock_timeout = '500ms';"
 # NO KEY UPDATE, so that foreign keys to the event can still be checked. clock_timestamp, because waiting takes time.
 LOCK_EVENTS = """
 select event_id, title, venue, starts_at, time_zone, price_minor, currency, published_at is not null as is_published,
-    clock_timestamp() as locked_at
+    sequence, clock_timestamp() as locked_at
 from events where event_id = any($1::uuid[]) order by event_id for no key update
 """
 

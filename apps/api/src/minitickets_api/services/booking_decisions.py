@@ -54,6 +54,7 @@ class LockedEvent:
     price_minor: int
     currency: str
     is_published: bool
+    sequence: int
     locked_at: datetime
 
 
@@ -151,6 +152,7 @@ def _new_booking(request: BookingRequest, event: LockedEvent) -> NewBooking:
             venue=event.venue,
             starts_at=starts_at,
             time_zone=event.time_zone,
+            sequence=event.sequence,
         ),
         seats=request.seats,
         total_minor=total_minor,

@@ -8,14 +8,18 @@ import asyncpg
 from minitickets_api.queries.bookings import BookingView
 from minitickets_api.refusals import Code, Refusal
 from minitickets_api.services import idempotency
+from minitickets_api.services.accounts import User
 from minitickets_api.services.booking_batches import BookingBatches
 from minitickets_api.services.booking_decisions import BookingCustomer, BookingRequest, new_ids
 from minitickets_api.services.cancellations import cancel_booking
 from minitickets_api.services.coalescing import Coalescer
+from minitickets_api.services.mail_requests import request_mail
 from minitickets_contracts import fields
 from minitickets_contracts.fields import ContractError
 
 __all__ = ["BookingCustomer", "BookingDesk"]
+
+_NO_BOOKING = "There is no such booking."
 
 
 class BookingDesk:
@@ -26,6 +30,7 @@ class BookingDesk:
 
     def __init__(self, *, pool: asyncpg.Pool, on_commit: Callable[[], None]) -> None:
         self._pool = pool
+        self._on_commit = on_commit
         batches = BookingBatches(pool=pool, on_commit=on_commit)
         self._requests: Coalescer[BookingRequest, BookingView] = Coalescer(
             run=batches.run, lane=lambda request: request.event_id
@@ -70,14 +75,29 @@ class BookingDesk:
         )
         return await self._requests.submit(request)
 
-    async def cancel(self, *, user_id: str, booking_id: str, idempotency_key: str) -> BookingView:
+    async def cancel(self, *, user_id: str, booking_id: str, idempotency_key: str, correlation_id: str) -> BookingView:
         """The booking, cancelled; its seats are free again. See ``cancel_booking`` for what it refuses."""
-        return await cancel_booking(
+        view = await cancel_booking(
             self._pool,
             user_id=UUID(user_id),
-            booking_id=_id(booking_id, "There is no such booking."),
+            booking_id=_id(booking_id, _NO_BOOKING),
             idempotency_key=idempotency.checked_key(idempotency_key),
+            correlation_id=correlation_id,
         )
+        self._on_commit()
+        return view
+
+    async def request_mail(self, *, user: User, booking_id: str, idempotency_key: str, correlation_id: str) -> str:
+        """When the mail of the booking was asked for again. See ``mail_requests.request_mail``."""
+        requested_at = await request_mail(
+            self._pool,
+            user=user,
+            booking_id=_id(booking_id, _NO_BOOKING),
+            idempotency_key=idempotency_key,
+            correlation_id=correlation_id,
+        )
+        self._on_commit()
+        return requested_at
 
 
 def _id(text: str, message: str) -> UUID:

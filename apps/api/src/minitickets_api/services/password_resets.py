@@ -8,11 +8,12 @@ import logging
 import re
 import secrets
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 import asyncpg
 
-from minitickets_api.database import acquired, connection, is_unavailable, unavailable, until_decided
+from minitickets_api.database import connection, transact
 from minitickets_api.refusals import Code, Refusal
 from minitickets_api.services.accounts import User
 from minitickets_api.services.passwords import Passwords
@@ -84,33 +85,26 @@ class PasswordResets:
         if not _TOKEN.fullmatch(token) or not await self._is_usable(digest):
             raise _refusal()
         password_hash = await passwords.hash(password)
-        try:
-            await until_decided(lambda: self._set(digest, password_hash))
-        except Exception as error:
-            if is_unavailable(error):
-                raise unavailable(error) from error
-            raise
+        await transact(self._pool, lambda database: _set(database, digest, password_hash))
 
     async def _is_usable(self, digest: bytes) -> bool:
         async with connection(self._pool) as database:
             return await database.fetchval(_FIND_UNUSED, digest) is not None
 
-    async def _set(self, digest: bytes, password_hash: str) -> None:
-        async with acquired(self._pool) as database, database.transaction():
-            user_id = await database.fetchval(_FIND_OWNER, digest)
-            if user_id is None:
-                raise _refusal()
-            # Salted, so nobody else's: an attempt before this one, whose reply was lost, has set it.
-            if await database.fetchval(_LOCK_ACCOUNT, user_id) == password_hash:
-                return
-            if await database.execute(_USE, digest) != "UPDATE 1":
-                raise _refusal()
-            await database.execute("update users set password_hash = $2 where user_id = $1", user_id, password_hash)
-            await database.execute(
-                "update password_resets set used_at = now() where user_id = $1 and used_at is null", user_id
-            )
-            await database.execute("delete from sessions where user_id = $1", user_id)
-        _log.info("a password was reset", extra={"userId": str(user_id)})
+
+async def _set(database: Any, digest: bytes, password_hash: str) -> None:
+    user_id = await database.fetchval(_FIND_OWNER, digest)
+    if user_id is None:
+        raise _refusal()
+    # Salted, so nobody else's: an attempt before this one, whose reply was lost, has set it.
+    if await database.fetchval(_LOCK_ACCOUNT, user_id) == password_hash:
+        return
+    if await database.execute(_USE, digest) != "UPDATE 1":
+        raise _refusal()
+    await database.execute("update users set password_hash = $2 where user_id = $1", user_id, password_hash)
+    await database.execute("update password_resets set used_at = now() where user_id = $1 and used_at is null", user_id)
+    await database.execute("delete from sessions where user_id = $1", user_id)
+    _log.info("a password was reset", extra={"userId": str(user_id)})
 
 
 def _refusal() -> Refusal:

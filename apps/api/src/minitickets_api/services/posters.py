@@ -8,12 +8,12 @@ import asyncpg
 
 from minitickets_api.aws import Aws
 from minitickets_api.database import connection
+from minitickets_api.organisers import require_organiser, require_own_event
 from minitickets_api.queries.assets import Assets, UploadForm
 from minitickets_api.refusals import Code, Refusal
 from minitickets_api.services import idempotency, images
 from minitickets_api.services.accounts import User
 from minitickets_api.services.idempotency import Memory
-from minitickets_api.services.organisers import require_organiser, require_own_event
 from minitickets_contracts import keys
 
 # What a plain form uploads as: it stands before anybody has chosen a file, so the bytes alone tell the type.
