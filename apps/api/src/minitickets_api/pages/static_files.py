@@ -54,7 +54,10 @@ class StaticFiles:
 
     async def serve_worker(self, request: Request) -> Response:
         """The service worker, at a path that stays: browsers themselves look whether it has changed."""
-        return self._reply(request, "service_worker.js", "no-cache")
+        response = self._reply(request, "service_worker.js", "no-cache")
+        # Its own policy counts for what it fetches, not that of the page.
+        response.headers["content-security-policy"] = "default-src 'none'; connect-src 'self'"
+        return response
 
     def _reply(self, request: Request, name: str, caching: str) -> Response:
         file = self._files.get(name)

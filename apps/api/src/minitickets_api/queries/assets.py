@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from minitickets_api.aws import Aws
 from minitickets_api.refusals import Code, Refusal
+from minitickets_contracts import keys
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -68,6 +69,21 @@ class Assets:
             ExpiresIn=URL_SECONDS,
         )
         return UploadForm(url=form["url"], fields=form["fields"])
+
+    def read_ticket(self, *, event_id: str, booking_id: str, seat: str) -> bytes | None:
+        """The PNG of a ticket's QR code, None if it is not there yet. Raises Refusal (SERVICE_UNAVAILABLE)."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            found = self._aws.s3.get_object(Bucket=self._bucket, Key=keys.ticket_image_key(event_id, booking_id, seat))
+            with found["Body"] as body:
+                return body.read()
+        except ClientError as error:
+            if error.response["Error"]["Code"] in _NOT_THERE:
+                return None
+            raise _unavailable() from error
+        except BotoCoreError as error:
+            raise _unavailable() from error
 
     def read_upload(self, key: str) -> Upload | None:
         """The object, None if it is not there. Raises Refusal: BAD_REQUEST over 5 MB, SERVICE_UNAVAILABLE."""
