@@ -265,17 +265,17 @@ class Service(Handler):
             break
         with self._lock:
             tasks = self._tasks.get(service, [])
-            if task not in tasks:
-                abandoned: _Task | None = successor
-            else:
-                abandoned = None
+            abandoned = task not in tasks
+            if not abandoned:
                 tasks[tasks.index(task)] = successor
-            ports = [entry.port for entry in tasks]
-        if abandoned is not None:
-            self._stop(abandoned)
-            return
-        for group in _target_groups(outputs):
-            set_targets(self.platform, group, ports)
+                # Under the lock: of two that are replaced at once, the one that comes last must name both.
+                for group in _target_groups(outputs):
+                    set_targets(self.platform, group, [entry.port for entry in tasks])
+            ended = successor.ended
+        if abandoned:
+            self._stop(successor)
+        elif ended is not None:
+            self._replace(service, outputs, successor, *ended)  # it died between its health check and its service
 
 
 def _deployment(inputs: Inputs) -> dict[str, Any]:

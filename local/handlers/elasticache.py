@@ -1,6 +1,7 @@
 """ElastiCache: real Valkey servers, registered in the emulator's control plane too."""
 
 import threading
+import time
 from typing import Any
 
 from local.handlers.handler import Handler, HandlerError, Inputs, Made, Outputs, PlatformServices
@@ -8,6 +9,8 @@ from local.handlers.refusals import found, gone
 from local.handlers.shapes import chosen, physical_name, tag_list, tags_gone, tags_of
 from local.processes import ProcessError
 from local.servers.valkey import ValkeyServer
+
+_LONGEST_PAUSE_SECONDS = 16.0  # between two attempts to start a node that ended by itself
 
 _MODIFIABLE = {
     "applyImmediately": "ApplyImmediately",
@@ -167,15 +170,23 @@ class ReplicationGroup(Handler):
         self.platform.adopt_process(child, on_exit=lambda code: self._start_again(group, outputs, code))
 
     def _start_again(self, group: str, outputs: Outputs, code: int) -> None:
-        """ElastiCache replaces a node that failed; what it held is gone."""
+        """ElastiCache replaces a node that failed, and does not give up; what it held is gone."""
         with self._lock:
-            if self._servers.pop(group, None) is None:
+            crashed = self._servers.get(group)
+        pause = 1.0
+        while True:
+            with self._lock:
+                if crashed is None or self._servers.get(group) is not crashed:
+                    return  # stopped or deleted meanwhile
+            self.platform.say(f"Valkey {group} ended with exit code {code}; starting it again, empty")
+            try:
+                self._serve(group, outputs)
+            except (OSError, ProcessError) as error:
+                self.platform.say(f"Valkey {group} did not start: {error}; next attempt in {pause:g} s")
+                time.sleep(pause)
+                pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
+            else:
                 return
-        self.platform.say(f"Valkey {group} ended with exit code {code}; starting it again, empty")
-        try:
-            self._serve(group, outputs)
-        except ProcessError as error:
-            self.platform.say(f"Valkey {group} did not start: {error}")
 
     def _stop(self, group: str) -> None:
         with self._lock:

@@ -19,7 +19,7 @@ from local.processes import ProcessError
 from local.servers.postgres import PostgresServer, cluster_version
 
 _PASSWORD_BYTES = 24
-_RESTARTS = 5  # of a server that ends by itself, before it is left alone
+_LONGEST_PAUSE_SECONDS = 16.0  # between two attempts to start a server that ended by itself
 
 _MODIFIABLE = {
     "allocatedStorage": "AllocatedStorage",
@@ -290,20 +290,23 @@ class Instance(Handler):
         return server
 
     def _start_again(self, identifier: str, port: int, parameter_group: str | None, code: int) -> None:
-        """RDS restarts a server that crashed."""
-        for attempt in range(_RESTARTS):
+        """RDS restarts a server that crashed, and does not give up."""
+        with self._lock:
+            crashed = self._servers.get(identifier)
+        pause = 1.0
+        while True:
             with self._lock:
-                if self._servers.pop(identifier, None) is None and attempt == 0:
-                    return
+                if crashed is None or self._servers.get(identifier) is not crashed:
+                    return  # stopped or deleted meanwhile
             self.platform.say(f"PostgreSQL {identifier} ended with exit code {code}; starting it again")
             try:
                 self._serve(identifier, port, parameter_group)
-            except ProcessError as error:
-                self.platform.say(f"PostgreSQL {identifier} did not start: {error}")
-                time.sleep(2**attempt)
+            except (OSError, ProcessError) as error:
+                self.platform.say(f"PostgreSQL {identifier} did not start: {error}; next attempt in {pause:g} s")
+                time.sleep(pause)
+                pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
             else:
                 return
-        self.platform.say(f"PostgreSQL {identifier} stays down after {_RESTARTS} attempts; restart the platform")
 
     def _settings(self, parameter_group: str | None) -> dict[str, str]:
         """The group's own settings that this server can have: not RDS's inventions, and none of TLS."""

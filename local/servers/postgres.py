@@ -130,7 +130,11 @@ class PostgresServer:
             log=self.log,
             stop_signal=signal.SIGINT,
         )
-        wait_until("PostgreSQL is ready", self._answers, seconds=30, alive=self._child)
+        try:
+            wait_until("PostgreSQL is ready", self._answers, seconds=30, alive=self._child)
+        except ProcessError:
+            self.stop()  # or it would hold the port and the data against the next attempt
+            raise
         return self._child
 
     def stop(self) -> None:

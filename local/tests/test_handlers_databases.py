@@ -190,6 +190,23 @@ def test_a_database_that_crashes_is_started_again(stage: HandledStage, name: str
     assert _query(stage, database, "select seat from booking") == [("A1",)]
 
 
+def test_a_database_that_does_not_come_up_is_tried_until_it_does(stage: HandledStage, name: str) -> None:
+    database = stage.create(INSTANCE, "db", **_database(name, skipFinalSnapshot=True))
+    _query(stage, database, "create table booking as select 'A1'::text as seat")
+    child = stage.children.get(f"postgres:{database['port']}")
+    assert child is not None
+    control = stage.folder / "rds" / name / "data" / "global" / "pg_control"
+    content = control.read_bytes()
+
+    control.unlink()
+    child.end_group()
+    wait_until("it is said", lambda: any("did not start" in line for line in stage.said.lines), seconds=20)
+    control.write_bytes(content)
+
+    wait_until("it runs again", lambda: stage.children.get(f"postgres:{database['port']}") is not None, seconds=20)
+    assert _query(stage, database, "select seat from booking") == [("A1",)]
+
+
 def test_a_birth_that_a_crash_interrupted_begins_anew(stage: HandledStage, name: str) -> None:
     stage.aws("rds").create_db_instance(
         DBInstanceIdentifier=name,
@@ -275,6 +292,23 @@ def test_a_cache_asks_for_its_token_and_answers_on_its_port_after_a_restart(stag
 
     stage.delete(CACHE, "redis")
     assert not accepts_connections(cache["port"])
+
+
+def test_a_cache_that_does_not_come_up_is_tried_until_it_does(stage: HandledStage, name: str) -> None:
+    token = secrets.token_hex(16)
+    cache = stage.create(CACHE, "redis", **_cache(name, token))
+    child = stage.children.get(f"valkey:{cache['port']}")
+    assert child is not None
+
+    configuration = stage.folder / "elasticache" / name / "valkey.conf"
+    configuration.unlink()
+    configuration.mkdir()
+    child.end_group()
+    wait_until("it is said", lambda: any("did not start" in line for line in stage.said.lines), seconds=20)
+    configuration.rmdir()
+
+    wait_until("it runs again", lambda: stage.children.get(f"valkey:{cache['port']}") is not None, seconds=20)
+    assert _ping(cache, token)
 
 
 def test_a_new_token_replaces_the_old_one_in_place(stage: HandledStage, name: str) -> None:

@@ -11,9 +11,11 @@ from typing import Any
 import httpx
 import pytest
 
+from local.handlers import ecs_service
 from local.handlers.ecs import run_task
 from local.handlers.handler import HandlerError
-from local.processes import accepts_connections, wait_until
+from local.handlers.tasks import wait_until_healthy
+from local.processes import Child, accepts_connections, wait_until
 from tests.fixtures.handled_stage import HandledStage
 
 pytestmark = pytest.mark.integration
@@ -295,6 +297,34 @@ def test_a_task_that_dies_is_replaced(stage: HandledStage, api: Api) -> None:
 
     wait_until("another task answers", answers_anew, seconds=20)
     assert any("ended with exit code -9; starting another" in line for line in stage.said.lines)
+
+
+def test_a_task_that_dies_just_after_its_health_check_is_replaced_too(
+    stage: HandledStage, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.create(SERVICE, "api", **api.service(api.define(api.container())))
+    before = api.get()
+    healthy: list[int] = []
+
+    def die_once_healthy(child: Child, **more: Any) -> None:
+        wait_until_healthy(child, **more)
+        healthy.append(child.pid)
+        if len(healthy) == 1:
+            child.end_group()
+            wait_until("its end is known", lambda: stage.children.get(child.name) is None, seconds=10)
+
+    monkeypatch.setattr(ecs_service, "wait_until_healthy", die_once_healthy)
+    os.kill(before["pid"], signal.SIGKILL)
+
+    wait_until("a third task is healthy", lambda: len(healthy) == 2, seconds=20)
+    wait_until("it answers", lambda: _answers_as(api, healthy[1]), seconds=10)
+
+
+def _answers_as(api: "Api", pid: int) -> bool:
+    try:
+        return bool(api.get()["pid"] == pid)
+    except httpx.HTTPError:
+        return False
 
 
 def test_a_restart_brings_the_service_back_at_the_same_address(stage: HandledStage, api: Api) -> None:
