@@ -172,6 +172,13 @@ local-reset: $(ENV) ## Delete all that a stage keeps on this machine (STAGE=dev)
 local-grant: $(ENV) ## Make EMAIL= an organiser of a stage that runs on this machine (REVOKE=1: no longer)
 	@$(LOCAL) grant --stage $(STAGE)
 
+MINUTES ?= 5
+SEED ?=
+
+.PHONY: soak
+soak: $(ENV) $(EMULATOR_ENV) $(ZIPS) ## Book while processes are killed and paused at random, then check the ledger (MINUTES=5 SEED=)
+	@exec $(BIN)/python -m tests.faults.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
 .PHONY: rehearse
 rehearse: $(ENV) $(EMULATOR_ENV) $(ZIPS) ## Deploy STAGE to this machine, book, flip, destroy; say what each step did (ARGS=--json)
 	@exec $(BIN)/python -m local.rehearse --stage $(STAGE) $(ARGS)

@@ -1,0 +1,177 @@
+"""``python -m tests.faults.soak --minutes 5``: customers book while the platform's processes die and stand still.
+
+Then everything comes to rest, and the ledger is checked. Exit codes: 0 the ledger is in order; 1 it is not, or the
+platform did not come to rest; 2 the platform did not come up. The same seed wants and strikes the same things; when
+each comes through is this machine's business.
+"""
+
+import secrets
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from local.progress import Progress
+from local.session import Session, SessionError, running_platform
+from local.stage_folder import StageFolder
+from tests.faults.customers import Customer, Hall, Journal
+from tests.faults.dead_letters import queue_counts, redrive
+from tests.faults.ledger import Finding, audit, report
+from tests.faults.platform_books import read_books
+from tests.faults.strikes import Striker
+from tests.fixtures.platform import ALL_ON, RunningPlatform
+from tests.fixtures.platform import Customer as Registered
+
+# Two tasks, so that there are two relays, and one is left while the other stands still.
+_STAGE = {**ALL_ON, "apiMinTasks": "2", "apiMaxTasks": "2"}
+_CUSTOMERS = 12
+_BOOKINGS_A_SECOND = 14.0  # asked for; what is acknowledged is less
+_SECONDS_A_STRIKE = 3.5
+_TELL_SECONDS = 10.0
+_CONTENDED_SEATS_A_MINUTE = 25
+_SEATS_A_ROW = 50
+_MEAN_SEATS = 3
+# A message that a killed function held comes back after 180 s, one of a lost race for a lease after up to 450 s.
+_REST_SECONDS = 900.0
+_LOOK_SECONDS = 10.0
+
+
+def soak(session: Session, *, minutes: float, seed: int, progress: Progress) -> list[str]:
+    """Run it; what is not in order, as lines for people."""
+    platform = RunningPlatform(session)
+    seconds = minutes * 60
+    hall = _hall(platform, minutes=minutes)
+    registered = [platform.register() for _ in range(_CUSTOMERS)]
+    end = time.monotonic() + seconds
+    journal = Journal()
+    customers = _customers(registered, hall=hall, journal=journal, end=end, seed=seed)
+    striker = Striker(session.folder, seconds=_SECONDS_A_STRIKE, end=end, seed=f"{seed} striker")
+    for thread in (*customers, striker):
+        thread.start()
+    _tell_until(end, journal, striker, progress)
+    for thread in (striker, *customers):
+        thread.join(120)
+    progress.say(f"answers: {', '.join(f'{code} {count}' for code, count in journal.answers.most_common())}")
+    progress.say(f"{len(journal.acknowledged)} bookings acknowledged, {journal.undecided} undecided; {striker.struck}")
+    findings = _come_to_rest(platform, hall, journal, registered, striker, progress)
+    platform.close()
+    problems = [f"surprise: {surprise}" for surprise in journal.surprises]
+    problems += [f"{thread.name} is stuck" for thread in (striker, *customers) if thread.is_alive()]
+    return [*problems, *([report(findings)] if findings else [])]
+
+
+def _hall(platform: RunningPlatform, *, minutes: float) -> Hall:
+    """An event with more seats than there is time to book."""
+    contended = int(minutes * _CONTENDED_SEATS_A_MINUTE) + 1
+    seats = int(minutes * 60 * _BOOKINGS_A_SECOND * _MEAN_SEATS) + contended
+    rows = [(f"R{number}", _SEATS_A_ROW) for number in range(-(-seats // _SEATS_A_ROW))]
+    names = [f"{row}-{number + 1}" for row, count in rows for number in range(count)]
+    event_id = platform.make_event(rows=rows)
+    return Hall(event_id=event_id, free=names[contended:], contended=names[:contended])
+
+
+def _customers(
+    registered: Sequence[Registered], *, hall: Hall, journal: Journal, end: float, seed: int
+) -> list[Customer]:
+    return [
+        Customer(
+            customer.visitor,
+            email=customer.email,
+            hall=hall,
+            journal=journal,
+            seconds=len(registered) / _BOOKINGS_A_SECOND,
+            end=end,
+            seed=f"{seed} customer {number}",
+        )
+        for number, customer in enumerate(registered)
+    ]
+
+
+def _tell_until(end: float, journal: Journal, striker: Striker, progress: Progress) -> None:
+    told = 0
+    while (left := end - time.monotonic()) > 0:
+        time.sleep(min(left, _TELL_SECONDS))
+        now = len(journal.acknowledged_at)
+        progress.say(f"{now - told} more acknowledged ({now}), {striker.struck.killed.total()} kills")
+        told = now
+
+
+def _come_to_rest(
+    platform: RunningPlatform,
+    hall: Hall,
+    journal: Journal,
+    registered: Sequence[Registered],
+    striker: Striker,
+    progress: Progress,
+) -> list[Finding]:
+    """Wait until nothing is on its way any more, or all is in order already; what is not in order then."""
+    began = time.monotonic()
+    redriven = False
+    while True:
+        waited = time.monotonic() - began
+        waiting, in_work = _on_their_way(platform)
+        if waiting and waited < _REST_SECONDS:
+            progress.say(f"{waiting} messages wait, {in_work} are in work or come back later")
+            time.sleep(_LOOK_SECONDS)
+            continue
+        if not in_work and not redriven:
+            # What an operator does with dead letters once what made them is over.
+            redriven = True
+            progress.say(f"{redrive(platform)} dead letters sent again")
+            continue
+        findings = _findings(platform, hall, journal, registered, striker)
+        if not findings or not in_work or waited > _REST_SECONDS:
+            break
+        progress.say(f"{len(findings)} findings, while {in_work} messages are in work or come back later")
+        time.sleep(_LOOK_SECONDS)
+    progress.say(
+        f"at rest after {time.monotonic() - began:.0f} s; {striker.struck.sends_cut_off} mails too many excused"
+    )
+    return findings
+
+
+def _findings(
+    platform: RunningPlatform, hall: Hall, journal: Journal, registered: Sequence[Registered], striker: Striker
+) -> list[Finding]:
+    books = read_books(platform, events={hall.event_id}, customers={customer.email for customer in registered})
+    return audit(journal.acknowledged.values(), books, excused_mails=striker.struck.sends_cut_off)
+
+
+def _on_their_way(platform: RunningPlatform) -> tuple[int, int]:
+    """How many messages wait in outbox and queues, and how many are in work, or hidden until they come back."""
+    [unsent] = platform.rows("select count(*) from outbox where sent_at is null and parked_at is null")
+    counts = [queue_counts(platform, queue) for queue in ("jobsQueueUrl", "ticketsQueueUrl")]
+    return int(unsent["count"]) + sum(count.waiting for count in counts), sum(count.hidden for count in counts)
+
+
+@click.command()
+@click.option("--minutes", type=click.FloatRange(min=0.1, max=120), default=5, show_default=True)
+@click.option("--seed", type=int, help="What is wanted and struck; default: a new one, which is printed.")
+def main(minutes: float, seed: int | None) -> None:
+    """Book while processes are killed and paused at random, then check the ledger."""
+    seed = secrets.randbelow(10**6) if seed is None else seed
+    folder = Path(tempfile.mkdtemp(prefix="soak-"))
+    progress = Progress()
+    progress.say(f"seed {seed}, {minutes:g} min, in {folder}")
+    log = folder / "platform-output.log"
+    try:
+        with running_platform(
+            StageFolder(folder / "stage"), stage="dev", config=_STAGE, progress=progress, log=log
+        ) as session:
+            problems = soak(session, minutes=minutes, seed=seed, progress=progress)
+    except SessionError as error:
+        progress.say(f"{error}; see {log}")
+        sys.exit(2)
+    for problem in problems:
+        progress.say(problem)
+    if problems:
+        progress.say(f"not in order; the same again: make soak MINUTES={minutes:g} SEED={seed}. Logs are in {folder}")
+        sys.exit(1)
+    progress.say("nothing lost, nothing sold twice")
+
+
+if __name__ == "__main__":
+    main()
