@@ -2,7 +2,7 @@
 
 import asyncio
 import contextvars
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -14,10 +14,21 @@ MAX_WAITING = 16
 PATIENCE_SECONDS = 10.0
 
 
+def _draw(tickets: Sequence[PrintedTicket]) -> bytes:
+    # Its fonts and library take 0.3 s to load: who never prints does not wait for them.
+    from minitickets_api.services.ticket_pdf.page import draw
+
+    return draw(tickets)
+
+
 class TicketPrinter:
     """Draws PDFs in a thread of its own."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, *, draw: Callable[[Sequence[PrintedTicket]], bytes] = _draw, patience_seconds: float = PATIENCE_SECONDS
+    ) -> None:
+        self._draw = draw
+        self._patience_seconds = patience_seconds
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ticket-pdf")
         self._waiting = 0
 
@@ -27,10 +38,10 @@ class TicketPrinter:
             raise _busy()
         self._waiting += 1
         loop = asyncio.get_running_loop()
-        work = loop.run_in_executor(self._thread, contextvars.copy_context().run, partial(_draw, tickets))
+        work = loop.run_in_executor(self._thread, contextvars.copy_context().run, partial(self._draw, tickets))
         work.add_done_callback(self._one_less)
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
+            async with asyncio.timeout(self._patience_seconds):
                 return await asyncio.shield(work)
         except TimeoutError:
             raise _busy() from None
@@ -43,13 +54,6 @@ class TicketPrinter:
         self._waiting -= 1
         if not work.cancelled():
             work.exception()  # whoever waited has been told, or has gone
-
-
-def _draw(tickets: Sequence[PrintedTicket]) -> bytes:
-    # Its fonts and library take 0.3 s to load: who never prints does not wait for them.
-    from minitickets_api.services.ticket_pdf.page import draw
-
-    return draw(tickets)
 
 
 def _busy() -> Refusal:
