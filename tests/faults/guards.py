@@ -1,5 +1,6 @@
 """The guards that must not be taken out unnoticed: where each stands, and which tests are there for it."""
 
+from tests.faults.guards_api import API
 from tests.faults.mutations import Edit, Mutation
 
 _JOBS = "minitickets_worker/processed_jobs.py"
@@ -142,4 +143,4 @@ TICKETS = (
     ),
 )
 
-MUTATIONS: tuple[Mutation, ...] = (*WORKER, *TICKETS)
+MUTATIONS: tuple[Mutation, ...] = (*WORKER, *TICKETS, *API)

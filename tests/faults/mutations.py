@@ -45,7 +45,8 @@ class Edit:
 class Mutation:
     """A guard taken out by ``edits``, and the tests, by node id, each of which must fail without it.
 
-    ``fixtures``: modules of tests/fixtures that the tests need. All of ``red`` are below one folder of the repository.
+    ``fixtures``: modules of tests/fixtures that the tests need, each after those that it imports. All of ``red`` are
+    below one folder of the repository.
     """
 
     guard: str
@@ -83,7 +84,7 @@ def outcomes(tests: Iterable[str], *, copies: Path, fixtures: Iterable[str] = ()
     """
     named = tuple(dict.fromkeys(tests))
     report = copies / "report.json"
-    plugins = (_REPORTER, *(f"tests.fixtures.{module}" for module in sorted(set(fixtures))))
+    plugins = (_REPORTER, *(f"tests.fixtures.{module}" for module in dict.fromkeys(fixtures)))
     command = [
         sys.executable, "-m", "pytest", "-q", "--no-header", "--tb=short", "-o", f"cache_dir={copies / 'cache'}",
         # Without the root's conftest, which loads everybody's fixtures: three seconds a run.

@@ -20,7 +20,7 @@ def with_all_guards(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, st
     """What becomes of the same tests on copies that nobody edited: a test that is red anyway notices nothing."""
     every_package = {package for mutation in MUTATIONS for package in packages_of(mutation)}
     copies = copy_of(every_package, tmp_path_factory.mktemp("unedited"))
-    fixtures = {fixture for mutation in MUTATIONS for fixture in mutation.fixtures}
+    fixtures = dict.fromkeys(fixture for mutation in MUTATIONS for fixture in mutation.fixtures)
     tests = [test for mutation in MUTATIONS for test in mutation.red]
     found: dict[str, str] = {}
     for folder in {test.partition("/")[0] for test in tests}:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import threading
+import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
@@ -13,9 +14,9 @@ import pytest
 
 from minitickets_api.services.bookings import BookingDesk
 from minitickets_api.services.outbox import OutboxRelay, RelayTiming, backoff_seconds, start_outbox_relay
-from minitickets_api.services.outbox_claims import Delay, OutboxClaims
+from minitickets_api.services.outbox_claims import CLAIM, Delay, OutboxClaims
 from minitickets_api.services.retention import purge
-from minitickets_api.services.topic import MAX_BYTES, SENT, Outcome, Publication, Verdict
+from minitickets_api.services.topic import MAX_BYTES, MAX_MESSAGES, SENT, Outcome, Publication, Verdict
 from tests.fixtures.catalogue import add_customer, add_event, opened
 from tests.fixtures.servers import Database
 
@@ -311,6 +312,29 @@ def test_while_one_relay_is_paused_the_other_makes_progress(migrated_database: D
     run(migrated_database, scenario)
 
 
+def test_a_relay_that_hangs_in_its_claim_holds_up_no_other(migrated_database: Database) -> None:
+    async def scenario(pool: Any) -> None:
+        hanging = [await add_row(pool) for _ in range(MAX_MESSAGES)]
+        async with pool.acquire() as paused:
+            await paused.execute("begin; set local idle_in_transaction_session_timeout = 0")
+            claimed = await paused.fetch(CLAIM, uuid.uuid4(), timedelta(seconds=30), MAX_MESSAGES, MAX_BYTES)
+            assert {str(row["outbox_id"]) for row in claimed} == set(hanging)
+            fresh = await add_row(pool)
+            topic = ScriptedTopic()
+            other = relay(pool, topic)
+            began = time.monotonic()
+            while not topic.message_ids and time.monotonic() - began < 3:  # noqa: ASYNC110 - it is set in a thread
+                await asyncio.sleep(0.01)
+            published_meanwhile = list(topic.message_ids)
+            await paused.execute("rollback")  # its process died: the rows were never claimed
+        await until_drained(pool)
+        await other.stop()
+        assert published_meanwhile == [fresh]
+        assert sorted(topic.message_ids) == sorted([*hanging, fresh])
+
+    run(migrated_database, scenario)
+
+
 def test_whoever_lost_its_lease_can_no_longer_mark_anything(migrated_database: Database) -> None:
     async def scenario(pool: Any) -> None:
         outbox_id = uuid.UUID(await add_row(pool))
@@ -407,8 +431,8 @@ def test_a_stopping_relay_releases_what_it_cannot_finish(migrated_database: Data
         async with asyncio.timeout(3):
             await running.stop()
         row = await row_of(pool, outbox_id)
-        assert (row["owner"], row["lease_until"], row["attempts"], row["sent_at"]) == (None, None, 0, None)
         topic.gate.set()
+        assert (row["owner"], row["lease_until"], row["attempts"], row["sent_at"]) == (None, None, 0, None)
 
     run(migrated_database, scenario)
 
