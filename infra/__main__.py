@@ -11,7 +11,7 @@ from src.compute.registry import create_image_repository
 from src.compute.running_service import require_no_service
 from src.data.cache import create_cache
 from src.data.database import create_database, create_database_logs
-from src.data.database_memory import create_database_memory
+from src.data.database_memory import create_database_memory, remember_database_up
 from src.email.sender import create_sender
 from src.jobs.booking_events import create_booking_events
 from src.jobs.processed_jobs_table import create_processed_jobs_table
@@ -140,3 +140,5 @@ if settings.switches.data_enabled:
         if api.running is not None:
             create_task_alarm(name, load_balancer=api.load_balancer, service=api.running.service, topic=alarms)
             pulumi.export("apiTaskDefinition", api.running.task.arn)
+else:
+    remember_database_up(memory, instance=None)

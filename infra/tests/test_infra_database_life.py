@@ -32,6 +32,7 @@ def _observed(
     data: bool = True,
     instance: Instance = Instance.ABSENT,
     remembered: Life | None = None,
+    was_up: bool = True,
     wish: str | None = None,
     snapshots: Callable[[str], str | None] = _not_asked,
 ) -> Observed:
@@ -40,6 +41,7 @@ def _observed(
         is_wanted=data,
         instance=instance,
         remembered=remembered,
+        last_up=remembered.final if remembered is not None and was_up else "F0",
         restore_from=wish,
         snapshot_status=snapshots,
         now=NOW,
@@ -74,11 +76,19 @@ GOES_ON = {
         Life(final=NEW, born_from="F3", rewound_at="2026-11-01T00:00:00Z"),
     ),
     "a birth was interrupted: again from the same snapshot, under the same name": (
-        _observed(remembered=SECOND, snapshots=_statuses(F1="available")),
+        _observed(remembered=SECOND, was_up=False, snapshots=_statuses(F1="available")),
         SECOND,
     ),
+    "the very first birth was interrupted: again, under the same name": (
+        _observed(remembered=FIRST, was_up=False, snapshots=_statuses()),
+        FIRST,
+    ),
+    "it came up, and the run ended before that was written down: its last snapshot counts": (
+        _observed(remembered=SECOND, was_up=False, snapshots=_statuses(F1="available", F2="available")),
+        Life(final=NEW, born_from="F2"),
+    ),
     "a rewind was interrupted: it goes on without being asked again": (
-        _observed(remembered=REWOUND, snapshots=_statuses(S0="available")),
+        _observed(remembered=REWOUND, was_up=False, snapshots=_statuses(S0="available")),
         REWOUND,
     ),
     "this run asks for another snapshot: sessions from before are void": (
@@ -128,14 +138,22 @@ STOPS = {
     ),
     "its last snapshot is gone, and it began empty": (
         _observed(remembered=FIRST, snapshots=_statuses()),
-        "F1, which is gone: an empty database must not take its place unasked.*RESTORE_FROM=<snapshot>",
+        "F1, which is gone: neither an empty database nor an older one must take.*RESTORE_FROM=<snapshot>",
     ),
     "its last snapshot is gone, and so is what it came from": (
         _observed(remembered=SECOND, snapshots=_statuses()),
-        "F2, which is gone, and so is F1.*RESTORE_FROM=none",
+        "F2, which is gone.*RESTORE_FROM=none",
+    ),
+    "its last snapshot is gone, and the one before would rewind it": (
+        _observed(remembered=SECOND, snapshots=_statuses(F1="available")),
+        "F2, which is gone.*F1 is what it came from, without all that was booked since",
+    ),
+    "an interrupted birth's snapshot is gone": (
+        _observed(remembered=SECOND, was_up=False, snapshots=_statuses()),
+        "F1 does not exist",
     ),
     "an interrupted birth's snapshot cannot be read": (
-        _observed(remembered=SECOND, snapshots=_statuses(F1="deleting")),
+        _observed(remembered=SECOND, was_up=False, snapshots=_statuses(F1="deleting")),
         "F1 has status 'deleting'",
     ),
     "a snapshot is asked for that is not there": (
@@ -172,24 +190,29 @@ def test_a_run_stops(case: str) -> None:
         decide(observed)
 
 
+@pytest.mark.parametrize("was_up", [True, False])
 @pytest.mark.parametrize("remembered", [FIRST, SECOND, REWOUND])
-def test_an_empty_database_never_comes_up_beside_a_memory_unasked(remembered: Life) -> None:
-    """Whatever the snapshots' states are, a new life either comes from one of them or is refused."""
+def test_what_follows_a_life_unasked_holds_what_its_last_snapshot_holds(remembered: Life, *, was_up: bool) -> None:
+    """Whatever the snapshots' states are: after a life that held something comes its own last snapshot, or nobody."""
     states: list[str | None] = [None, "creating", "available", "failed"]
     for final in states:
         for origin in states:
             found: dict[str | None, str | None] = {remembered.final: final, remembered.born_from: origin}
             try:
-                life = decide(_observed(remembered=remembered, snapshots=found.get))
+                life = decide(_observed(remembered=remembered, was_up=was_up, snapshots=found.get))
             except DatabaseLifeError:
                 continue
-            assert life.born_from is not None
-            assert found[life.born_from] == "available"
+            if life == remembered:  # the birth that nobody saw the end of
+                assert not was_up
+                assert final is None
+            else:
+                assert life.born_from == remembered.final
+            assert life.born_from is None or found[life.born_from] == "available"
 
 
 def test_a_new_life_follows_the_one_before_and_a_second_run_changes_nothing() -> None:
     born = decide(_observed(remembered=FIRST, snapshots=_statuses(F1="available")))
-    interrupted = _observed(remembered=born, snapshots=_statuses(F1="available"))
+    interrupted = _observed(remembered=born, was_up=False, snapshots=_statuses(F1="available"))
     later = replace(interrupted, now=datetime(2027, 1, 1, tzinfo=UTC))
     assert decide(later) == born
     assert decide(replace(later, instance=Instance.PRESENT)) == born

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.infra
 INSTANCE = "aws:rds/instance:Instance"
 PARAMETER = "aws:ssm/parameter:Parameter"
 NAME = "/minitickets-dev/database-life"
+UP = "/minitickets-dev/database-up"
 DATABASE = "minitickets-dev-db"
 
 FIRST = '{"bornFrom":null,"final":"F1","rewoundAt":null}'
@@ -79,10 +80,39 @@ def test_restore_from_is_asked_of_one_run_and_remembered(record: "Record", monke
     assert {"name": "SESSIONS_VOID_BEFORE", "value": void_before} in containers[-1]["environment"]
 
 
-def test_a_lost_snapshot_stops_the_run_before_anything_is_written(record: "Record", program_failed: type[Any]) -> None:
-    with pytest.raises(program_failed, match="F1, which is gone") as failure:
-        record({}, parameters={NAME: FIRST})
+@pytest.mark.parametrize("snapshots", [{}, {"F1": "available"}], ids=["all are gone", "the one before is there"])
+def test_a_lost_snapshot_stops_the_run_before_anything_is_written(
+    record: "Record", program_failed: type[Any], snapshots: dict[str, str]
+) -> None:
+    with pytest.raises(program_failed, match="F2, which is gone") as failure:
+        record({}, parameters={NAME: SECOND, UP: "F2"}, snapshots=snapshots)
     assert failure.value.resources == {}
+
+
+def test_that_a_database_is_up_is_written_down_when_it_is_and_before_anything_writes_into_it(
+    record: "Record",
+) -> None:
+    recording = record({}, parameters={NAME: FIRST, UP: "F1"}, snapshots={"F1": "available"})
+    written = recording.one(PARAMETER, "database-up")
+    assert written.inputs["name"] == UP
+    assert written.inputs["insecureValue"] == _remembers(recording)["final"] != "F1"
+    assert f"{INSTANCE} db" in written.depends_on
+    assert f"{PARAMETER} database-up" in recording.one("aws:ecs/service:Service", "api").depends_on
+
+
+@pytest.mark.parametrize(("remembered", "written"), [({NAME: SECOND, UP: "F2"}, "F2"), ({}, "none")])
+def test_a_run_without_a_database_leaves_that_memory_as_it_is(
+    record: "Record", remembered: dict[str, str], written: str
+) -> None:
+    parameter = record(OFF, parameters=remembered).one(PARAMETER, "database-up")
+    assert parameter.inputs["insecureValue"] == written
+    assert not [other for other in parameter.depends_on if other.startswith(INSTANCE)]
+
+
+def test_a_memory_of_none_is_no_life_s(record: "Record") -> None:
+    recording = record({}, parameters={NAME: FIRST, UP: "none"})
+    assert _remembers(recording)["final"] == "F1", "its first birth was interrupted"
+    assert "snapshotIdentifier" not in recording.one(INSTANCE, "db").inputs
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,8 @@ ALWAYS = {
 }
 
 REMEMBERED = {
-    "/minitickets-dev/database-life": '{"bornFrom":null,"final":"minitickets-dev-db-final-x","rewoundAt":null}'
+    "/minitickets-dev/database-life": '{"bornFrom":null,"final":"minitickets-dev-db-final-x","rewoundAt":null}',
+    "/minitickets-dev/database-up": "minitickets-dev-db-final-x",
 }
 
 

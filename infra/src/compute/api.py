@@ -111,7 +111,7 @@ def create_api(
         in_private_subnets=site.nat_gateways > 0,
         min_tasks=size.api_min_tasks,
         max_tasks=size.api_max_tasks,
-        after=[task_role.policy, execution_role.policy, *routes_out, *consumers],
+        after=[database.remembered_up, task_role.policy, execution_role.policy, *routes_out, *consumers],
     )
     if size.api_max_tasks > size.api_min_tasks:
         create_api_scaling(

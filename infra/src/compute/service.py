@@ -36,8 +36,8 @@ def create_api_service(
 
     In public subnets a task needs a public address to pull its image; its security group lets only the load balancer
     in. With ``max_tasks`` above ``min_tasks`` the number is compute/scaling.py's business once the service is there.
-    ``after`` is what must be there first: the roles' policies, the routes out, the consumers of the events that
-    the new API may publish.
+    ``after`` is what must be there first: the memory of the database that it writes into, the roles' policies, the
+    routes out, the consumers of the events that the new API may publish.
     """
     subnets = network.private if in_private_subnets else network.public
     return aws.ecs.Service(

@@ -7,7 +7,7 @@ import pulumi
 import pulumi_aws as aws
 from pulumi_aws.rds.outputs import InstanceMasterUserSecret as MasterUserSecret
 
-from src.data.database_memory import DatabaseMemory
+from src.data.database_memory import DatabaseMemory, remember_database_up
 from src.network.vpc import Network
 from src.ports import POSTGRES_PORT
 from src.settings import DataSettings
@@ -35,9 +35,13 @@ PARAMETERS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Database:
-    """The instance, and the secret in which RDS keeps its password (JSON with ``username`` and ``password``)."""
+    """The instance, and the secret in which RDS keeps its password (JSON with ``username`` and ``password``).
+
+    What writes into the database depends on ``remembered_up`` (data/database_memory.py says why).
+    """
 
     instance: aws.rds.Instance
+    remembered_up: aws.ssm.Parameter
     password_secret_arn: pulumi.Output[str]
 
 
@@ -116,7 +120,11 @@ def create_database(
             ignore_changes=["snapshotIdentifier", "availabilityZone", "kmsKeyId"],
         ),
     )
-    return Database(instance=instance, password_secret_arn=instance.master_user_secrets.apply(_secret_arn))
+    return Database(
+        instance=instance,
+        remembered_up=remember_database_up(memory, instance=instance),
+        password_secret_arn=instance.master_user_secrets.apply(_secret_arn),
+    )
 
 
 def _secret_arn(secrets: Sequence[MasterUserSecret]) -> str:

@@ -51,7 +51,8 @@ class Observed:
     """What a run found before it decides.
 
     ``snapshot_status`` answers for a snapshot's name: its status as RDS gives it, or None if there is none. It is
-    asked only where the answer matters. ``restore_from`` is what this one run was asked for: a snapshot's name,
+    asked only where the answer matters. ``last_up`` is the ``final`` of the last life whose database came up, None if
+    none ever did. ``restore_from`` is what this one run was asked for: a snapshot's name,
     ``none`` for an empty database, or None for no wish.
     """
 
@@ -59,6 +60,7 @@ class Observed:
     is_wanted: bool
     instance: Instance
     remembered: Life | None
+    last_up: str | None
     restore_from: str | None
     snapshot_status: Callable[[str], str | None]
     now: datetime
@@ -127,17 +129,20 @@ def _wake(observed: Observed, remembered: Life) -> Life:
     if observed.snapshot_status(remembered.final) is not None:
         _require_available(observed, remembered.final, wanted_by="the stage's last database ended in it")
         return _born(observed, born_from=remembered.final, rewound_at=remembered.rewound_at)
-    if remembered.born_from is not None and observed.snapshot_status(remembered.born_from) is not None:
-        # The run that wrote this life down ended before its database was there: go on with it.
-        _require_available(observed, remembered.born_from, wanted_by="an interrupted run began to restore it")
+    if observed.last_up != remembered.final:
+        # The run that wrote this life down ended before its database was up: go on with it. Nothing was ever in it.
+        if remembered.born_from is not None:
+            _require_available(observed, remembered.born_from, wanted_by="an interrupted run began to restore it")
         return remembered
-    origin = f", and so is {remembered.born_from}, which it came from" if remembered.born_from else ""
     raise DatabaseLifeError(
-        f"the stage's database ended in snapshot {remembered.final}, which is gone{origin}: an empty database must not "
-        "take its place unasked. Name a snapshot to restore with RESTORE_FROM=<snapshot> (`aws rds "
-        "describe-db-snapshots` lists them), or RESTORE_FROM=none for an empty database (right also if its very first "
-        "creation was interrupted)"
+        f"the stage's database ended in snapshot {remembered.final}, which is gone: neither an empty database nor an "
+        "older one must take its place unasked. Name a snapshot to restore with RESTORE_FROM=<snapshot> (`aws rds "
+        f"describe-db-snapshots` lists them{_origin(remembered)}), or RESTORE_FROM=none for an empty database"
     )
+
+
+def _origin(life: Life) -> str:
+    return f"; {life.born_from} is what it came from, without all that was booked since" if life.born_from else ""
 
 
 def _require_available(observed: Observed, snapshot: str, *, wanted_by: str) -> None:

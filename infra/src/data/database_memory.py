@@ -1,13 +1,17 @@
-"""The stage's memory of its database: one parameter, always on and free, and the look-ups that a run begins with.
+"""The stage's memory of its database: two parameters, always on and free, and the look-ups that a run begins with.
 
-The parameter holds ``{"bornFrom":…,"final":…,"rewoundAt":…}``. The database depends on it, so a new life is written
-down before anything is made of it, and an interrupted run finds it.
+``…/database-life`` holds ``{"bornFrom":…,"final":…,"rewoundAt":…}``. The database depends on it, so a new life is
+written down before anything is made of it, and an interrupted run finds it.
+
+``…/database-up`` holds the ``final`` of the last life whose database came up. It depends on the database, and the API
+on it, so a life that it does not name has never held a booking.
 """
 
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+import pulumi
 import pulumi_aws as aws
 
 from src.data.database_life import DatabaseLifeError, Instance, Life, Observed, decide
@@ -16,13 +20,22 @@ from src.policies import compact_json
 # How the provider says that no snapshot has the name; every other failure of the look-up stops the run.
 _NO_RESULTS = "Your query returned no results"
 
+_LIFE = "database-life"
+_UP = "database-up"
+_NEVER = "none"  # a parameter cannot be empty
+
 
 @dataclass(frozen=True, kw_only=True)
 class DatabaseMemory:
-    """The life that this run decided on, and the parameter that remembers it."""
+    """The life that this run decided on, and the parameter that remembers it.
 
+    ``last_up`` is the ``final`` of the last life whose database came up, before this run; None if none ever did.
+    """
+
+    path: str
     identifier: str
     life: Life
+    last_up: str | None
     parameter: aws.ssm.Parameter
 
 
@@ -34,26 +47,47 @@ def create_database_memory(name: str, *, is_wanted: bool, restore_from: str | No
     """
     identifier = f"{name}-db"
     path = f"/{name}"
+    remembered = look_up_parameters(path)
+    last_up = remembered.get(f"{path}/{_UP}")
+    if last_up == _NEVER:
+        last_up = None
     life = decide(
         Observed(
             identifier=identifier,
             is_wanted=is_wanted,
             instance=look_up_instance(identifier),
-            remembered=look_up_life(path),
+            remembered=parse_life(remembered.get(f"{path}/{_LIFE}"), parameter=f"{path}/{_LIFE}"),
+            last_up=last_up,
             restore_from=restore_from,
             snapshot_status=look_up_snapshot_status,
             now=datetime.now(UTC),
         )
     )
     parameter = aws.ssm.Parameter(
-        "database-life",
-        name=f"{path}/database-life",
+        _LIFE,
+        name=f"{path}/{_LIFE}",
         description="What the next database of this stage is born from; written by the program, not by hand",
         type="String",
         # Not a secret, and whoever reads a preview should see what a run is about to restore.
         insecure_value=compact_json({"final": life.final, "bornFrom": life.born_from, "rewoundAt": life.rewound_at}),
     )
-    return DatabaseMemory(identifier=identifier, life=life, parameter=parameter)
+    return DatabaseMemory(path=path, identifier=identifier, life=life, last_up=last_up, parameter=parameter)
+
+
+def remember_database_up(memory: DatabaseMemory, *, instance: aws.rds.Instance | None) -> aws.ssm.Parameter:
+    """Write down that this life's database is up, once ``instance`` is there: the parameter ``/<name>/database-up``.
+
+    Without one it stays as it is. What could write into the database depends on this parameter: only while it does not
+    name the life may a killed run's database be made again without asking.
+    """
+    return aws.ssm.Parameter(
+        _UP,
+        name=f"{memory.path}/{_UP}",
+        description="The last life of this stage's database that began; written by the program, not by hand",
+        type="String",
+        insecure_value=(memory.life.final if instance is not None else memory.last_up) or _NEVER,
+        opts=pulumi.ResourceOptions(depends_on=[instance] if instance is not None else []),
+    )
 
 
 def look_up_instance(identifier: str) -> Instance:
@@ -62,17 +96,16 @@ def look_up_instance(identifier: str) -> Instance:
     return Instance.PRESENT if identifier in found.instance_identifiers else Instance.ABSENT
 
 
-def look_up_life(path: str) -> Life | None:
-    """What the stage remembers below ``path``, or None. Raises DatabaseLifeError if that cannot be read."""
-    parameter = f"{path}/database-life"
+def look_up_parameters(path: str) -> dict[str, str]:
+    """What the stage remembers: the values of the parameters below ``path``, by their names."""
     found = aws.ssm.get_parameters_by_path(path=path)
-    if parameter not in found.names:
+    return dict(zip(found.names, found.values, strict=True))
+
+
+def parse_life(text: str | None, *, parameter: str) -> Life | None:
+    """A remembered life; None if none is. Raises DatabaseLifeError if it is not what the program writes."""
+    if text is None:
         return None
-    return parse_life(found.values[found.names.index(parameter)], parameter=parameter)
-
-
-def parse_life(text: str, *, parameter: str) -> Life:
-    """A remembered life. Raises DatabaseLifeError if it is not what the program writes."""
     try:
         value = json.loads(text)
         final, born_from, rewound_at = value["final"], value["bornFrom"], value["rewoundAt"]
