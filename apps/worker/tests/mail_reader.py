@@ -53,3 +53,10 @@ def calendar_start(mail: Mail) -> datetime:
     start = entry_of(mail).DTSTART
     assert isinstance(start, datetime)
     return start
+
+
+def shown_start(mail: Mail) -> str:
+    """The date and time that the entry names, whatever the zone: ``20261231T200000``."""
+    value = entry_of(mail)["DTSTART"].to_ical()
+    assert isinstance(value, bytes)
+    return value.decode("ascii").removesuffix("Z")

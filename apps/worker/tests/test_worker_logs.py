@@ -6,7 +6,17 @@ from collections.abc import Callable
 import pytest
 
 from apps.worker.tests.fakes import FakeInvocation, FakeSes, client_error, lost_reply, raising
-from apps.worker.tests.worker_under_test import BOOKING_ID, Worker, booking, record
+from apps.worker.tests.worker_under_test import (
+    BOOKING_ID,
+    Message,
+    Worker,
+    booking,
+    cancelled,
+    moved,
+    record,
+    requested,
+    reset,
+)
 from minitickets_contracts.messages import BookingConfirmed
 from minitickets_worker.logs import message_identity
 
@@ -90,6 +100,63 @@ def test_every_line_of_a_message_names_its_booking_and_never_its_customer(
     for line in lines:
         assert line["correlation_id"] == f"corr-{BOOKING_ID[:8]}"
         assert line["bookingId"] == BOOKING_ID
+    output = worker.log_output.getvalue().lower()
+    assert [canary for canary in CANARIES if canary in output] == []
+
+
+@pytest.mark.parametrize(
+    "other",
+    [requested(message()), moved(message(), venue="Canary Garden"), cancelled(message())],
+    ids=lambda other: other.TYPE,
+)
+def test_every_line_of_another_message_about_a_booking_names_it_and_never_its_customer(other: Message) -> None:
+    worker = Worker()
+    worker.consume(record(other), record(other))
+    assert worker.logged_events() == ["mail accepted", "mail skipped as duplicate"]
+    for line in worker.logged():
+        assert (line["bookingId"], line["jobKey"]) == (BOOKING_ID, other.job_key)
+    output = worker.log_output.getvalue().lower()
+    assert [canary for canary in CANARIES if canary in output] == []
+
+
+RESETS = {name: path for name, path in PATHS.items() if name not in ("skipped", "leased elsewhere", "untried")}
+
+
+@pytest.mark.parametrize(("prepare", "event"), RESETS.values(), ids=RESETS.keys())
+def test_no_line_of_a_password_reset_holds_its_token(prepare: Callable[[Worker], None], event: str) -> None:
+    worker = Worker()
+    prepare(worker)
+    worker.consume(record(reset(email=ADDRESS, name=NAME)))
+    lines = worker.logged()
+    assert event in [line["message"] for line in lines]
+    for line in lines:
+        if "sqsMessageId" in line:
+            assert line["correlation_id"] == f"corr-{BOOKING_ID[:8]}"
+            assert "bookingId" not in line
+    output = worker.log_output.getvalue().lower()
+    assert [canary for canary in CANARIES if canary in output] == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"version": 2}, {"token": "canary " * 9}, {"customer": None}, {"expiresAt": "canary"}, {"correlationId": ADDRESS}],
+    ids=str,
+)
+def test_a_poisoned_password_reset_is_logged_without_its_token(changes: dict[str, object]) -> None:
+    worker = Worker()
+    delivery = record(json.dumps({**json.loads(reset(email=ADDRESS, name=NAME).to_json()), **changes}))
+    assert worker.consume(delivery) == [delivery["messageId"]]
+    assert "message poisoned" in worker.logged_events()
+    output = worker.log_output.getvalue().lower()
+    assert [canary for canary in CANARIES if canary in output] == []
+
+
+def test_an_expired_reset_is_logged_by_its_job_alone() -> None:
+    worker = Worker()
+    late = reset(email=ADDRESS, name=NAME, expires_at="1970-01-01T00:00:00Z")
+    worker.consume(record(late))
+    [line] = worker.logged()
+    assert (line["message"], line["jobKey"]) == ("reset expired unsent", late.job_key)
     output = worker.log_output.getvalue().lower()
     assert [canary for canary in CANARIES if canary in output] == []
 

@@ -8,16 +8,31 @@ import threading
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 from types import ModuleType
 from typing import Any
 
 import pytest
+from icalendar import Calendar
 
 from apps.worker.tests.conftest import LoadFunction
 from apps.worker.tests.fakes import FakeInvocation, lost_reply
-from apps.worker.tests.worker_under_test import NOWHERE, booking
+from apps.worker.tests.worker_under_test import (
+    BOOKING_ID,
+    NOWHERE,
+    RESET_TOKEN,
+    Message,
+    booking,
+    cancelled,
+    moved,
+    requested,
+    reset,
+)
+from local.mail_recorder import MailRecorder
+from local.mailbox import Mailbox
 from local.processes import free_port, wait_until
+from minitickets_contracts.messages import BookingConfirmed
 from minitickets_worker.booking_mails import compose_confirmation
 from minitickets_worker.mailer import MailNotSentError, MailOutcomeUnknownError, SesMailer
 from minitickets_worker.processed_jobs import LEASE_SECONDS, DynamoProcessedJobs, JobInProgressError
@@ -47,6 +62,7 @@ class Stage:
     table: str
     queue_url: str
     sender: str
+    mailbox: Mailbox
     function: ModuleType
 
     def send(self, *bodies: str) -> None:
@@ -74,14 +90,29 @@ class Stage:
         response = self.function.lambda_handler(event, context or Context())
         return [failure["itemIdentifier"] for failure in response["batchItemFailures"]]
 
-    def record(self, booking_id: str) -> dict[str, Any]:
-        key = {"jobKey": {"S": f"booking.confirmed:{booking_id}"}}
+    def record(self, job_key: str) -> dict[str, Any]:
+        key = {"jobKey": {"S": job_key}}
         item: dict[str, Any] = self.emulator.aws("dynamodb").get_item(TableName=self.table, Key=key)["Item"]
         return item
 
 
 @pytest.fixture
-def stage(emulator: RunningEmulator, load_function: LoadFunction) -> Stage:
+def mailbox(tmp_path: Path) -> Mailbox:
+    return Mailbox(tmp_path / "mailbox")
+
+
+@pytest.fixture
+def recorder(emulator: RunningEmulator, mailbox: Mailbox) -> Iterator[MailRecorder]:
+    """In front of the emulator's SES, which drops files and headers."""
+    upstream = int(emulator.endpoint.rpartition(":")[2])
+    recorder = MailRecorder(port=free_port(), upstream_port=upstream, mailbox=mailbox)
+    stop = recorder.start()
+    yield recorder
+    stop()
+
+
+@pytest.fixture
+def stage(emulator: RunningEmulator, recorder: MailRecorder, mailbox: Mailbox, load_function: LoadFunction) -> Stage:
     suffix = secrets.token_hex(4)
     table, sender = f"processed-jobs-{suffix}", f"tickets-{suffix}@example.org"
     emulator.aws("dynamodb").create_table(
@@ -112,12 +143,21 @@ def stage(emulator: RunningEmulator, load_function: LoadFunction) -> Stage:
             "POWERTOOLS_SERVICE_NAME": f"worker-{suffix}",
             "AWS_DEFAULT_REGION": emulator.region,
             "AWS_ENDPOINT_URL": emulator.endpoint,
+            "AWS_ENDPOINT_URL_SESV2": recorder.endpoint,
+            "PUBLIC_URL": "https://tickets.example.org",
             "AWS_ACCESS_KEY_ID": credentials.access_key_id,
             "AWS_SECRET_ACCESS_KEY": credentials.secret_access_key,
             "AWS_SESSION_TOKEN": credentials.session_token or "",
         }
     )
-    return Stage(emulator=emulator, table=table, queue_url=queue_url, sender=sender, function=function)
+    return Stage(
+        emulator=emulator,
+        table=table,
+        queue_url=queue_url,
+        sender=sender,
+        mailbox=mailbox,
+        function=function,
+    )
 
 
 def jobs_of(stage: Stage, invocation: FakeInvocation, *, client: Any = None) -> DynamoProcessedJobs:
@@ -134,13 +174,77 @@ def test_a_booking_published_twice_is_mailed_once_and_recorded(stage: Stage) -> 
     event = stage.receive()
     assert len(event["Records"]) == 2
     assert stage.invoke(event) == []
-    item = stage.record(booking_id)
+    item = stage.record(f"booking.confirmed:{booking_id}")
     assert item["status"] == {"S": "done"}
     assert item["result"]["S"]
     assert [json.loads(line)["message"] for line in output.getvalue().splitlines()] == [
         "mail accepted",
         "mail skipped as duplicate",
     ]
+
+
+@pytest.mark.parametrize(
+    ("message", "method", "sequence"),
+    [
+        (booking(), "PUBLISH", 0),
+        (requested(booking()), "PUBLISH", 0),
+        (moved(booking(), sequence=3), "PUBLISH", 3),
+        (cancelled(booking(), sequence=3), "CANCEL", 4),
+    ],
+    ids=lambda value: getattr(value, "TYPE", ""),
+)
+def test_each_message_about_a_booking_is_mailed_once_with_its_calendar_file(
+    stage: Stage, message: Message, method: str, sequence: int
+) -> None:
+    stage.send(message.to_json(), message.to_json())
+    assert stage.invoke(stage.receive()) == []
+    [mail] = stage.mailbox.mails(to="ada@example.org")
+    assert stage.record(message.job_key)["result"] == {"S": mail.message_id}
+    assert "Night of Strings" in mail.subject
+    assert BOOKING_ID in mail.text
+    assert ("Auto-Submitted", "auto-generated") in mail.headers
+    [attachment] = mail.attachments
+    assert attachment.file_name == "booking.ics"
+    assert attachment.content_type == f"text/calendar; method={method}; charset=utf-8"
+    calendar = Calendar.from_ical(attachment.data)
+    [entry] = calendar.events
+    assert (str(calendar["METHOD"]), entry.sequence) == (method, sequence)
+
+
+def test_a_password_reset_is_mailed_once_with_its_link(stage: Stage) -> None:
+    message = reset(expires_at="9999-01-01T00:00:00Z")
+    stage.send(message.to_json(), message.to_json())
+    assert stage.invoke(stage.receive()) == []
+    [mail] = stage.mailbox.mails(to="ada@example.org")
+    assert f"https://tickets.example.org/reset-password?token={RESET_TOKEN}" in mail.text
+    assert mail.attachments == []
+    assert stage.record(message.job_key)["status"] == {"S": "done"}
+    stored = json.dumps(stage.emulator.aws("dynamodb").scan(TableName=stage.table)["Items"])
+    assert "canary" not in stored, "the token is for the mail alone"
+
+
+def test_a_mail_asked_for_again_leaves_the_record_of_the_first_untouched(stage: Stage) -> None:
+    first: BookingConfirmed = booking()
+    stage.send(first.to_json())
+    assert stage.invoke(stage.receive()) == []
+    recorded = stage.record(first.job_key)
+    again, once_more = requested(first), requested(first)
+    stage.send(again.to_json(), once_more.to_json(), again.to_json())
+    assert stage.invoke(stage.receive()) == []
+    assert len(stage.mailbox.mails(to="ada@example.org")) == 3
+    assert stage.record(first.job_key) == recorded
+
+
+def test_texts_in_any_script_reach_ses_as_they_are(stage: Stage) -> None:
+    title, venue = "ليلة 🎻 Ночь", "Große Halle; 1, 2\\3"
+    message = booking(title=title, venue=venue, name="שלום", email="ada@bücher.example")
+    stage.send(message.to_json())
+    assert stage.invoke(stage.receive()) == []
+    [mail] = stage.mailbox.mails(to="ada@xn--bcher-kva.example")
+    assert mail.subject == f"Your booking: {title}"
+    assert "Hello שלום," in mail.text
+    [entry] = Calendar.from_ical(mail.attachments[0].data).events
+    assert (str(entry["SUMMARY"]), str(entry["LOCATION"])) == (title, venue)
 
 
 def test_poison_is_back_at_once_and_the_untried_not_even_after_the_queues_own_timeout(stage: Stage) -> None:

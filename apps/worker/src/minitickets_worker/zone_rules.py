@@ -89,7 +89,7 @@ def _change(moment: datetime, *, before: timedelta) -> _Change:
     """What begins at ``moment``, which is in its zone."""
     after = moment.utcoffset() or timedelta()
     return _Change(
-        local=moment.replace(tzinfo=None) - after + before,
+        local=moment.replace(tzinfo=None) + (before - after),
         before=before,
         after=after,
         name=moment.tzname() or "",
