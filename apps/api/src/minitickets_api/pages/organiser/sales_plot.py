@@ -8,9 +8,9 @@ WIDTH, HEIGHT = 760, 260
 # More bars than this are too thin to see: then a bar stands for several days.
 MAX_BARS = 60
 _LEAST_DAYS = 14  # one bar alone would fill the picture
-# Pages and picture change together when the reader's screen turns dark; the picture knows no style of the page's.
-_INK, _LINE, _BAR = "#5a5d66", "#c9cbd1", "#2b62c4"
-_DARK_INK, _DARK_LINE, _DARK_BAR = "#b3b7c2", "#3c4049", "#7ab0ff"
+# app.css's --quiet, --line and --accent: a picture knows nothing of the page's style.
+_INK, _LINE, _BAR = "#5b586a", "#d9d6df", "#3f3a8c"
+_DARK_INK, _DARK_LINE, _DARK_BAR = "#b0acbf", "#353342", "#b7b2ff"
 _CSS = f"""
 .axis text, .axis text.major {{ fill: {_INK}; }}
 .axis .line, .axis .guide.line, .axis .major.guide.line, .axis .guides .line {{

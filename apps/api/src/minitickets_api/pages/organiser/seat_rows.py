@@ -6,11 +6,12 @@ seat 18.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Protocol
 
-MAX_ROWS = 100  # as the procedure takes; said here with its line
+from minitickets_api.services.seat_rows import MAX_ROWS, MAX_SEATS, MAX_SEATS_PER_ROW, SeatRow
+
+_MAX_LABEL_CHARACTERS = 4  # of the procedure, so that a seat's name with its number has at most 8
 _LINE = re.compile(
     r"(?P<first>[A-Z0-9]+)(?:\s*[-\u2013]\s*(?P<last>[A-Z0-9]+))?\s*[\s:,]\s*(?P<seats>[0-9]{1,4})"
     r"(?:\s*\|\s*(?P<aisles>[0-9]{1,4}(?:[\s,]+[0-9]{1,4})*))?"
@@ -19,19 +20,6 @@ _LINE = re.compile(
 
 class RowsProblem(ValueError):  # noqa: N818 - it is a finding
     """What is wrong with the text, and in which line."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SeatRow:
-    """A row: seats are numbered from 1; people walk after the seats ``aisle_after``."""
-
-    label: str
-    seats: int
-    aisle_after: tuple[int, ...] = ()
-
-    def to_json(self) -> dict[str, object]:
-        """As ``events.create`` takes it."""
-        return {"label": self.label, "seats": self.seats, "aisleAfter": list(self.aisle_after)}
 
 
 class PlacedSeat(Protocol):
@@ -56,8 +44,8 @@ def read_rows(text: str) -> list[SeatRow]:
             raise RowsProblem(f"Line {number} cannot be read: write a row and how many seats it has, such as A 20.")
         seats = int(found["seats"])
         aisles = tuple(sorted({int(aisle) for aisle in re.findall(r"[0-9]+", found["aisles"] or "")}))
-        if seats < 1:
-            raise RowsProblem(f"Line {number}: a row has at least one seat.")
+        if not 1 <= seats <= MAX_SEATS_PER_ROW:
+            raise RowsProblem(f"Line {number}: a row has 1 to {MAX_SEATS_PER_ROW} seats.")
         if aisles and not (aisles[0] >= 1 and aisles[-1] < seats):
             raise RowsProblem(f"Line {number}: an aisle is after one of the seats 1 to {seats - 1}.")
         labels = _labels(found["first"], found["last"], line=number)
@@ -71,6 +59,8 @@ def read_rows(text: str) -> list[SeatRow]:
         if row.label in seen:
             raise RowsProblem(f"Row {row.label} is there twice.")
         seen.add(row.label)
+    if (seats := sum(row.seats for row in rows)) > MAX_SEATS:
+        raise RowsProblem(f"These are {seats:,} seats; a hall has at most {MAX_SEATS:,}.")
     return rows
 
 
@@ -103,6 +93,8 @@ def rows_of(seats: Sequence[PlacedSeat]) -> list[SeatRow] | None:
 
 
 def _labels(first: str, last: str | None, *, line: int) -> list[str]:
+    if len(first) > _MAX_LABEL_CHARACTERS:
+        raise RowsProblem(f"Line {line}: a row's name has at most {_MAX_LABEL_CHARACTERS} letters and figures.")
     if last is None:
         return [first]
     start, end = _place(first), _place(last)
