@@ -30,7 +30,7 @@ def organiser(windows: Windows, platform: RunningPlatform, window: Window) -> Pe
 def _published(page: Page, *, title: str) -> str:
     """Make an event and publish it; the path of its page for the organiser."""
     page.get_by_role("link", name=re.compile("New event|Make your first event")).first.click()
-    _fill_event(page, title=title, day=date.today() + timedelta(days=40))
+    describe_event(page, title=title, day=date.today() + timedelta(days=40))
     page.get_by_role("button", name="Make the draft").click()
     expect(page.get_by_role("heading", level=1, name=title)).to_be_visible()
     path = page.url.partition("?")[0]
