@@ -9,9 +9,10 @@ from functools import partial
 from minitickets_api.refusals import Code, Refusal
 from minitickets_api.services.ticket_pdf.ticket import PrintedTicket
 
-# The largest booking takes a quarter of a second (docs/cost.md): whoever comes last of these waits four.
+# The largest booking takes a quarter of a second of a core, a second of the smallest task (docs/cost.md): there the
+# last of these waits 16 s. Browsers and the load balancer wait longer than we do.
 MAX_WAITING = 16
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 20.0
 
 
 def _draw(tickets: Sequence[PrintedTicket]) -> bytes:
@@ -58,5 +59,5 @@ class TicketPrinter:
 
 def _busy() -> Refusal:
     return Refusal(
-        Code.SERVICE_UNAVAILABLE, "Many print their tickets just now. Try again in a moment.", retryAfterSeconds=5
+        Code.SERVICE_UNAVAILABLE, "Printing takes too long just now. Try again in a moment.", retryAfterSeconds=5
     )
