@@ -1,7 +1,7 @@
 """The AWS account that a stage lives in, as the operator's own credentials reach it."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,6 +10,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from ops.aws_look_ups import LOOK_UPS
 from ops.refusal import Failure, Refusal
 
 # A call that gets no answer ends after about half a minute, retries included.
@@ -125,26 +126,22 @@ class AwsAccount:
         except (ValueError, KeyError, TypeError) as error:
             raise Failure(f"Parameter {parameter} holds {value!r}, which the program did not write") from error
 
-    def secret_arn(self, name: str) -> str | None:
-        """The ARN of a secret by its name, or None if there is none."""
-        try:
-            return str(self.client("secretsmanager").describe_secret(SecretId=name)["ARN"])
-        except ClientError as error:
-            if error_code(error) == "ResourceNotFoundException":
-                return None
-            raise aws_failure(f"look up secret {name}", error) from error
-        except BotoCoreError as error:
-            raise aws_failure(f"look up secret {name}", error) from error
+    def candidates(self, kind: str, inputs: Mapping[str, Any]) -> list[str] | None:
+        """The ids of all that may be what a create of this type was sent for; None where there is no look-up for it.
 
-    def security_group_id(self, name: str, vpc_id: str) -> str | None:
-        """The id of a security group by its name in a VPC, or None if there is none."""
+        KeyError if an input by which it would be known is missing.
+        """
+        look_up = LOOK_UPS.get(kind)
+        if look_up is None:
+            return None
         try:
-            found = self.client("ec2").describe_security_groups(
-                Filters=[{"Name": "group-name", "Values": [name]}, {"Name": "vpc-id", "Values": [vpc_id]}]
-            )["SecurityGroups"]
-        except (BotoCoreError, ClientError) as error:
-            raise aws_failure(f"look up security group {name}", error) from error
-        return str(found[0]["GroupId"]) if found else None
+            return list(look_up(self.client, inputs))
+        except ClientError as error:
+            if "NotFound" in error_code(error):  # what it belongs to is gone
+                return []
+            raise aws_failure(f"look for a {kind}", error) from error
+        except BotoCoreError as error:
+            raise aws_failure(f"look for a {kind}", error) from error
 
     def registry_login(self) -> str:
         """The registry's login for twelve hours, as ``user:password`` in base64."""

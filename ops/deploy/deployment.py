@@ -7,7 +7,8 @@ from typing import Any
 from ops.deploy import interrupted
 from ops.deploy.console import Console
 from ops.deploy.database import SNAPSHOTS_KEPT, StageDatabase
-from ops.deploy.interrupted import Place, require_dead
+from ops.deploy.import_ids import Place
+from ops.deploy.interrupted import require_dead
 from ops.deploy.plan import DATABASE, Plan, losses, read_plan
 from ops.deploy.preflight import Ready, make_stack
 from ops.deploy.protection import needed_settings, protected_by_engine

@@ -6,65 +6,24 @@ import socket
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
+from ops.deploy.import_ids import TAKEN_OVER, Finder, Place, UnidentifiedError, import_id
 from ops.pulumi_cli import LockOwner, PulumiCli, StackLocked
 from ops.refusal import Failure, Refusal
-
-Inputs = Mapping[str, Any]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Place:
-    """Where the stage's resources are; ARNs and URLs are made of it."""
-
-    account: str
-    region: str
-
-
-class Finder(Protocol):
-    """What finds, by its name, a resource whose id AWS makes up."""
-
-    def secret_arn(self, name: str) -> str | None: ...
-    def security_group_id(self, name: str, vpc_id: str) -> str | None: ...
-
-
-# The id that the provider imports a resource of a fixed name by, from the inputs that its creation was sent with
-# (each resource's page in the provider's registry documentation, section "Import"). A create that was cut off may
-# have made the resource: created again it would be refused, for its name is taken.
-_IMPORT_IDS: Mapping[str, Callable[[Inputs, Place], str]] = {
-    "aws:cloudwatch/logGroup:LogGroup": lambda own, _: str(own["name"]),
-    "aws:cloudwatch/metricAlarm:MetricAlarm": lambda own, _: str(own["name"]),
-    "aws:dynamodb/table:Table": lambda own, _: str(own["name"]),
-    "aws:ecr/repository:Repository": lambda own, _: str(own["name"]),
-    "aws:ecs/cluster:Cluster": lambda own, _: str(own["name"]),
-    "aws:ecs/service:Service": lambda own, _: f"{str(own['cluster']).rpartition('/')[2]}/{own['name']}",
-    "aws:elasticache/replicationGroup:ReplicationGroup": lambda own, _: str(own["replicationGroupId"]),
-    "aws:elasticache/subnetGroup:SubnetGroup": lambda own, _: str(own["name"]),
-    "aws:iam/role:Role": lambda own, _: str(own["name"]),
-    "aws:iam/rolePolicy:RolePolicy": lambda own, _: f"{own['role']}:{own['name']}",
-    "aws:lambda/function:Function": lambda own, _: str(own["name"]),
-    "aws:rds/instance:Instance": lambda own, _: str(own["identifier"]),
-    "aws:rds/parameterGroup:ParameterGroup": lambda own, _: str(own["name"]),
-    "aws:rds/subnetGroup:SubnetGroup": lambda own, _: str(own["name"]),
-    "aws:s3/bucket:Bucket": lambda own, _: str(own["bucket"]),
-    "aws:sesv2/configurationSet:ConfigurationSet": lambda own, _: str(own["configurationSetName"]),
-    "aws:sesv2/emailIdentity:EmailIdentity": lambda own, _: str(own["emailIdentity"]),
-    "aws:sns/topic:Topic": lambda own, at: f"arn:aws:sns:{at.region}:{at.account}:{own['name']}",
-    "aws:sqs/queue:Queue": lambda own, at: f"https://sqs.{at.region}.amazonaws.com/{at.account}/{own['name']}",
-    "aws:ssm/parameter:Parameter": lambda own, _: str(own["name"]),
-}
-_SECRET = "aws:secretsmanager/secret:Secret"  # noqa: S105 - a type, not a secret
-_SECURITY_GROUP = "aws:ec2/securityGroup:SecurityGroup"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recovery:
-    """A state without unfinished operations, and what became of each: ``looked_for`` are read by their id at the
-    next refresh, ``unknown`` have names that AWS makes up, and may be left over."""
+    """A state without unfinished operations, and what became of each create.
+
+    ``looked_for`` are read by their id at the next refresh; ``absent`` AWS does not have; of ``unknown`` nobody can
+    tell, so they may be left over.
+    """
 
     deployment: Mapping[str, Any]
     looked_for: tuple[str, ...]
+    absent: tuple[str, ...]
     unknown: tuple[str, ...]
 
 
@@ -75,24 +34,40 @@ def unfinished(deployment: Mapping[str, Any] | None) -> list[str]:
 
 
 def recover(deployment: Mapping[str, Any], *, place: Place, finder: Finder) -> Recovery:
-    """Settle the unfinished operations of a state: unfinished creates of a known id become resources that the next
-    refresh reads, or drops where AWS has none of that id. Other operations kept their resource in the state."""
+    """Settle the unfinished operations of a state: what a create may have made becomes a resource that the next refresh
+    reads, or drops where AWS has none of that id. Other operations kept their resource in the state."""
     settled = copy.deepcopy(dict(deployment))
-    known = {resource["urn"] for resource in settled.get("resources") or []}
-    looked_for, unknown = [], []
+    resources = settled.setdefault("resources", None) or []
+    looked_for, absent, unknown = [], [], []
     for operation in settled.pop("pending_operations", None) or []:
         resource = operation["resource"]
-        if operation["type"] != "creating" or resource["urn"] in known:
+        if operation["type"] != "creating" or resource["type"] in TAKEN_OVER:
             continue
-        identity = _import_id(resource, place, finder)
+        # A predecessor that had to go first is gone by now; the state still shows it until its successor is there.
+        resources = [
+            found for found in resources if found["urn"] != resource["urn"] or not found.get("pendingReplacement")
+        ]
+        try:
+            if any(found["urn"] == resource["urn"] for found in resources):
+                raise UnidentifiedError("its predecessor is still there")
+            identity = import_id(
+                resource["type"],
+                resource.get("inputs") or {},
+                place=place,
+                finder=finder,
+                known=_identities(resources, resource["type"]),
+            )
+        except UnidentifiedError as error:
+            unknown.append(f"{_label(resource)} ({error})")
+            continue
         if identity is None:
-            unknown.append(_label(resource))
+            absent.append(_label(resource))
             continue
         # Without outputs the provider reads it as an import: from AWS alone.
-        settled.setdefault("resources", []).append({**resource, "id": identity, "outputs": {}})
-        known.add(resource["urn"])
+        resources.append({**resource, "id": identity, "outputs": {}})
         looked_for.append(_label(resource))
-    return Recovery(deployment=settled, looked_for=tuple(looked_for), unknown=tuple(unknown))
+    settled["resources"] = resources
+    return Recovery(deployment=settled, looked_for=tuple(looked_for), absent=tuple(absent), unknown=tuple(unknown))
 
 
 def finish(
@@ -121,8 +96,10 @@ def finish(
         cli.replace_state(recovery.deployment)
     if recovery.looked_for:
         say(f"  looking whether AWS has {_and(recovery.looked_for)}")
+    if recovery.absent:
+        say(f"  not made, as far as AWS shows: {_and(recovery.absent)}")
     for label in recovery.unknown:
-        say(f"  {label} may exist without the state knowing it, as AWS names it: look for one that nothing uses")
+        say(f"  {label}: it may exist without the state knowing it. Look for one that nothing uses")
     say("  refresh: reading every resource from AWS")
     if cli.refresh() != 0:
         raise Failure(
@@ -160,24 +137,24 @@ def _is_pulumi(process: int) -> bool:
         pass  # somebody else's, but it runs
     try:
         shown = subprocess.run(
-            ["ps", "-o", "args=", "-p", str(process)], capture_output=True, text=True, timeout=10, check=False
+            ["ps", "-o", "stat=,args=", "-p", str(process)], capture_output=True, text=True, timeout=10, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return True  # cannot tell: then it may be
-    return "pulumi" in shown.stdout
+    state, _, program = shown.stdout.strip().partition(" ")
+    # A zombie is dead: only its parent, or who took its place, has not asked yet.
+    return "pulumi" in program and not state.startswith("Z")
 
 
-def _import_id(resource: Mapping[str, Any], place: Place, finder: Finder) -> str | None:
-    kind, inputs = resource["type"], resource.get("inputs") or {}
-    make = _IMPORT_IDS.get(kind)
-    try:
-        if kind == _SECRET:
-            return finder.secret_arn(str(inputs["name"]))
-        if kind == _SECURITY_GROUP:
-            return finder.security_group_id(str(inputs["name"]), str(inputs["vpcId"]))
-        return None if make is None else make(inputs, place)
-    except KeyError:
-        return None  # it was left to the provider to name it
+def _identities(resources: Sequence[Mapping[str, Any]], kind: str) -> set[str]:
+    """Ids and ARNs of the resources of a type."""
+    return {
+        str(identity)
+        for resource in resources
+        if resource["type"] == kind
+        for identity in (resource.get("id"), (resource.get("outputs") or {}).get("arn"))
+        if identity
+    }
 
 
 def _label(resource: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from ops.aws_account import AwsAccount
 from ops.deploy.database import Databases
-from ops.deploy.interrupted import Finder
+from ops.deploy.import_ids import Finder
 from ops.pulumi_cli import PulumiCli
 from ops.refusal import Refusal
 from ops.stage_file import StageFile, find_stage_file

@@ -116,8 +116,7 @@ class FakeAws:
     live: LiveDatabase | None = None
     kept: list[Snapshot] = field(default_factory=list)
     remembered: frozenset[str] | None = frozenset()
-    secrets: dict[str, str] = field(default_factory=dict)
-    groups: dict[tuple[str, str], str] = field(default_factory=dict)
+    found: dict[str, list[str]] = field(default_factory=dict)  # ids of what look-ups find, by type
     deleted: list[str] = field(default_factory=list)
 
     def database(self, identifier: str) -> LiveDatabase | None:
@@ -139,11 +138,9 @@ class FakeAws:
         assert parameter == "/minitickets-dev/database-life"
         return self.remembered
 
-    def secret_arn(self, name: str) -> str | None:
-        return self.secrets.get(name)
-
-    def security_group_id(self, name: str, vpc_id: str) -> str | None:
-        return self.groups.get((name, vpc_id))
+    def candidates(self, kind: str, inputs: Mapping[str, Any]) -> list[str] | None:
+        assert inputs is not None
+        return self.found.get(kind)
 
 
 def final_snapshots(count: int) -> list[Snapshot]:

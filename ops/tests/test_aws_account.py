@@ -38,17 +38,7 @@ def test_what_is_not_there_is_none_and_no_failure(account: AwsAccount) -> None:
     assert account.snapshots("minitickets-nobody-db") == []
     assert account.snapshot("no-such-snapshot") is None
     assert account.remembered_snapshots("/minitickets-nobody/database-life") is None
-    assert account.secret_arn("no-such-secret") is None
-    assert account.security_group_id("no-such-group", "vpc-nowhere") is None
     account.delete_snapshot("no-such-snapshot")
-
-
-def test_a_secret_and_a_security_group_are_found_by_their_names(account: AwsAccount, aws: Clients) -> None:
-    secret = aws("secretsmanager").create_secret(Name="minitickets-dev-redis-token", SecretString="x")
-    vpc = aws("ec2").create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
-    group = aws("ec2").create_security_group(GroupName="api-1a2b", Description="x", VpcId=vpc)["GroupId"]
-    assert account.secret_arn("minitickets-dev-redis-token") == secret["ARN"]
-    assert account.security_group_id("api-1a2b", vpc) == group
 
 
 def test_a_memory_names_its_snapshots_and_a_broken_one_is_a_failure(account: AwsAccount, aws: Clients) -> None:

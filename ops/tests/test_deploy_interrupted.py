@@ -3,12 +3,15 @@
 import json
 import os
 import socket
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ops.deploy import interrupted
-from ops.deploy.interrupted import Place, Recovery, recover, require_dead, unfinished
+from ops.deploy.import_ids import Place
+from ops.deploy.interrupted import Recovery, recover, require_dead, unfinished
 from ops.pulumi_cli import LockOwner
 from ops.refusal import Refusal
 from ops.tests.stages import FakeAws, resource, state
@@ -35,14 +38,43 @@ def _recover(*pending: dict[str, Any], there: tuple[dict[str, Any], ...] = (), a
             {"cluster": "arn:aws:ecs:eu-west-1:123456789012:cluster/c", "name": "api"},
             "c/api",
         ),
+        ("aws:ec2/route:Route", {"routeTableId": "rtb-1", "destinationCidrBlock": "0.0.0.0/0"}, "rtb-1_0.0.0.0/0"),
+        (
+            "aws:ec2/securityGroupRule:SecurityGroupRule",
+            {
+                "securityGroupId": "sg-1",
+                "type": "ingress",
+                "protocol": "tcp",
+                "fromPort": 443.0,
+                "toPort": 443.0,
+                "cidrBlocks": ["10.0.0.0/8", "192.0.2.0/24"],
+            },
+            "sg-1_ingress_tcp_443_443_10.0.0.0/8_192.0.2.0/24",
+        ),
+        (
+            "aws:ec2/securityGroupRule:SecurityGroupRule",
+            {
+                "securityGroupId": "sg-1",
+                "type": "egress",
+                "protocol": "tcp",
+                "fromPort": 5432.0,
+                "toPort": 5432.0,
+                "sourceSecurityGroupId": "sg-2",
+            },
+            "sg-1_egress_tcp_5432_5432_sg-2",
+        ),
+        (
+            "aws:appautoscaling/policy:Policy",
+            {"serviceNamespace": "ecs", "resourceId": "service/c/api", "scalableDimension": "ecs:n", "name": "cpu"},
+            "ecs/service/c/api/ecs:n/cpu",
+        ),
         ("aws:secretsmanager/secret:Secret", {"name": "token"}, "arn:token-Ab3"),
-        ("aws:ec2/securityGroup:SecurityGroup", {"name": "api", "vpcId": "vpc-1"}, "sg-1"),
     ],
 )
 def test_a_cut_off_create_of_a_known_name_is_looked_for_by_its_import_id(
     kind: str, inputs: dict[str, Any], identity: str
 ) -> None:
-    aws = FakeAws(secrets={"token": "arn:token-Ab3"}, groups={("api", "vpc-1"): "sg-1"})
+    aws = FakeAws(found={"aws:secretsmanager/secret:Secret": ["arn:token-Ab3"]})
     recovery = _recover(resource(kind, "thing", **inputs), aws=aws)
     [adopted] = recovery.deployment["resources"]
     assert (adopted["id"], adopted["outputs"], adopted["inputs"]) == (identity, {}, inputs)
@@ -50,25 +82,58 @@ def test_a_cut_off_create_of_a_known_name_is_looked_for_by_its_import_id(
     assert "pending_operations" not in recovery.deployment
 
 
+VPC = "aws:ec2/vpc:Vpc"
+GROUP = "aws:lb/targetGroup:TargetGroup"
+
+
 @pytest.mark.parametrize(
-    ("kind", "inputs"),
+    ("kind", "inputs", "found", "why"),
     [
-        ("aws:ec2/natGateway:NatGateway", {"subnetId": "subnet-1"}),
-        ("aws:sqs/queue:Queue", {}),
-        ("aws:secretsmanager/secret:Secret", {"name": "not-made"}),
+        ("aws:sqs/queue:Queue", {}, {}, "input 'name' was left to AWS"),
+        ("aws:ec2/fleet:Fleet", {}, {}, "there is no look-up for aws:ec2/fleet:Fleet"),
+        (VPC, {"tags": {"Name": "x"}}, {VPC: ["vpc-1", "vpc-2"]}, "AWS shows several: vpc-1, vpc-2"),
     ],
-    ids=["named by AWS", "no name sent", "secret that is not there"],
 )
-def test_a_cut_off_create_that_nobody_can_find_is_named_and_let_go(kind: str, inputs: dict[str, Any]) -> None:
-    recovery = _recover(resource(kind, "thing", **inputs))
+def test_a_cut_off_create_that_nobody_can_tell_from_others_is_named_and_let_go(
+    kind: str, inputs: dict[str, Any], found: dict[str, list[str]], why: str
+) -> None:
+    recovery = _recover(resource(kind, "thing", **inputs), aws=FakeAws(found=found))
     assert recovery.deployment["resources"] == []
-    assert recovery.unknown == (f"{kind} thing",)
+    assert recovery.unknown == (f"{kind} thing ({why})",)
 
 
-def test_a_resource_that_the_state_holds_already_is_not_added_twice() -> None:
-    database = resource("aws:rds/instance:Instance", "db", identifier="minitickets-dev-db")
-    recovery = _recover(database, there=({**database, "id": "minitickets-dev-db"},))
-    assert [found["urn"] for found in recovery.deployment["resources"]] == [database["urn"]]
+def test_a_cut_off_create_of_which_aws_shows_nothing_is_made_anew() -> None:
+    recovery = _recover(resource(VPC, "main", tags={"Name": "x"}), aws=FakeAws(found={VPC: []}))
+    assert recovery.deployment["resources"] == []
+    assert (recovery.absent, recovery.unknown) == ((f"{VPC} main",), ())
+
+
+def test_what_the_state_knows_already_is_not_what_was_being_made() -> None:
+    """A second subnet of the same tags, say, or a successor: the state tells them apart by id or ARN."""
+    known = {**resource(VPC, "first"), "id": "vpc-1", "outputs": {"arn": "arn:vpc-1"}}
+    recovery = _recover(resource(VPC, "second"), there=(known,), aws=FakeAws(found={VPC: ["vpc-1", "vpc-2"]}))
+    assert [found["id"] for found in recovery.deployment["resources"]] == ["vpc-1", "vpc-2"]
+
+
+def test_a_successor_that_is_there_beside_its_predecessor_is_named() -> None:
+    old = {**resource(GROUP, "api", name="api-1"), "id": "arn:1"}
+    recovery = _recover(resource(GROUP, "api", name="api-2"), there=(old,), aws=FakeAws(found={GROUP: ["arn:2"]}))
+    assert [found["id"] for found in recovery.deployment["resources"]] == ["arn:1"]
+    assert recovery.unknown == (f"{GROUP} api (its predecessor is still there)",)
+
+
+def test_a_successor_whose_predecessor_had_to_go_first_takes_its_place() -> None:
+    queue = resource("aws:sqs/queue:Queue", "jobs", name="q")
+    old = {**queue, "id": "gone", "pendingReplacement": True}
+    [adopted] = _recover(queue, there=(old,)).deployment["resources"]
+    assert adopted["id"].endswith("/q")
+    assert "pendingReplacement" not in adopted
+
+
+def test_what_aws_makes_with_a_vpc_is_taken_over_again() -> None:
+    recovery = _recover(resource("aws:ec2/defaultSecurityGroup:DefaultSecurityGroup", "default", vpcId="vpc-1"))
+    assert recovery.deployment["resources"] == []
+    assert (recovery.looked_for, recovery.absent, recovery.unknown) == ((), (), ())
 
 
 def test_recovering_leaves_the_state_that_was_read_as_it_is() -> None:
@@ -109,6 +174,17 @@ def test_a_run_that_goes_on_here_is_never_cut_off(monkeypatch: pytest.MonkeyPatc
     for unlock in (False, True):
         with pytest.raises(Refusal, match=r"going on here \(process 77"):
             require_dead([_owner(process=77)], stage="dev", unlock=unlock)
+
+
+def test_a_run_that_is_dead_but_that_its_parent_has_not_asked_for_is_dead(tmp_path: Path) -> None:
+    program = tmp_path / "pulumi"
+    program.symlink_to("/bin/true")
+    process = subprocess.Popen([program])
+    try:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and stays a zombie
+        require_dead([_owner(process=process.pid)], stage="dev", unlock=False)
+    finally:
+        process.wait()
 
 
 def test_a_process_number_that_another_program_has_by_now_is_no_run() -> None:
