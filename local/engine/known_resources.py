@@ -11,6 +11,7 @@ from local.engine.values import Properties
 from local.handlers.handler import Handler
 from local.handlers.registry import HANDLERS
 from local.resource_store import Key, StoredResource
+from ops.deploy.import_ids import TAKEN_OVER
 
 
 class Control(Protocol):
@@ -31,8 +32,9 @@ class KnownResources:
         return [StoredResource.from_json(document) for document in self._control.get("/resources")]
 
     def find(self, token: str, *, name: str, id: str, outputs: Properties) -> StoredResource | None:
-        """The one of this id; where several share it (revisions of a task definition do), the one of its ARN."""
-        same = [found for found in self.all() if found.key.type == token and found.id == id]
+        """The one of this id or ARN; where several share an id (revisions of a task definition do), the one of the ARN
+        in its outputs."""
+        same = [found for found in self.all() if found.key.type == token and id in (found.id, found.outputs.get("arn"))]
         if outputs.get("arn"):
             same = [found for found in same if found.outputs.get("arn") == outputs["arn"]]
         return next((found for found in same if found.key.name == name), same[0] if same else None)
@@ -41,6 +43,13 @@ class KnownResources:
         """The one of this type and name, whatever its id."""
         wanted = Key(type=token, name=name)
         return next((found for found in self.all() if found.key == wanted), None)
+
+    def taken_over(self, token: str, inputs: Properties) -> StoredResource | None:
+        """What a create of this type would take over, if an earlier one did: it comes with its VPC, or its bucket."""
+        owner = {key: inputs[key] for key in ("vpcId", "bucket", "defaultNetworkAclId") if key in inputs}
+        if token not in TAKEN_OVER or not owner:
+            return None
+        return next((one for one in self.all() if one.key.type == token and owner.items() <= one.inputs.items()), None)
 
     def place_for(self, token: str, name: str) -> tuple[Key, list[Key]]:
         """A free key for a new one, and what must run again before it after a restart of the platform.

@@ -7,11 +7,12 @@ what it began is finished by the platform, and found by the next run.
 # ruff: noqa: N802 - the names are those of the protocol
 
 import contextlib
+import hashlib
 import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 import grpc  # type: ignore[import-untyped]
 from google.protobuf import empty_pb2  # type: ignore[import-untyped]
@@ -20,6 +21,7 @@ from pulumi.runtime.proto import provider_pb2 as pb
 
 from local.control_client import NothingFoundError, RefusedError
 from local.drivers.aws_schema import output_names, takes_tags
+from local.engine.holds import EngineGoneError, Holds
 from local.engine.known_resources import Control, KnownResources
 from local.engine.operations import CREATE, DELETE, UPDATE, Operation
 from local.engine.replacement import Change, change
@@ -34,19 +36,29 @@ from local.engine.values import (
     struct_of,
     unwrapped,
     with_drift,
+    without_elided_files,
 )
 from local.processes import ProcessError
 from local.resource_store import Key, StoredResource
+from ops.deploy.import_ids import IMPORT_IDS
 
 # Longer than any verb takes: a database's start, an API's health check, a task's drain.
 _VERB_SECONDS = 240.0
+
+# Of the program's types those without a fixed name.
+_AUTO_NAMED = frozenset(
+    {"aws:ec2/securityGroup:SecurityGroup", "aws:lb/loadBalancer:LoadBalancer", "aws:lb/targetGroup:TargetGroup"}
+)
+
+_REFUSALS = (RefusedError, NothingFoundError, ProcessError, UnusableValueError)
 
 
 class EngineProvider(provider_pb2_grpc.ResourceProviderServicer):
     """Answers the engine. ``version`` is the provider's that the program was written for."""
 
-    def __init__(self, control: Control, *, version: str, record: Callable[[Operation], None]) -> None:
+    def __init__(self, control: Control, *, version: str, record: Callable[[Operation], None], holds: Holds) -> None:
         self._control = control
+        self._holds = holds
         self._known = KnownResources(control)
         self._version = version
         self._record = record
@@ -89,6 +101,8 @@ class EngineProvider(provider_pb2_grpc.ResourceProviderServicer):
         if token not in self._types(context):
             reason = f"no handler for the resource type {token} ({name}): add one in local/handlers"
             return pb.CheckResponse(inputs=request.news, failures=[pb.CheckFailure(reason=reason)])
+        if token in _AUTO_NAMED and not news.get("name"):
+            news.update(_auto_name(name, old=properties_of(request.olds), seed=request.randomSeed))
         if self._default_tags and takes_tags(token):
             # As the provider does: they are part of the inputs, so that a change of them is seen.
             news["tags"] = _with_default_tags(news.get("tags"), self._default_tags)
@@ -119,8 +133,12 @@ class EngineProvider(provider_pb2_grpc.ResourceProviderServicer):
             unknown = {output: UNKNOWN for output in output_names(token) if output not in inputs}
             return pb.CreateResponse(properties=struct_of({**unknown, **inputs}))
         with self._doing(CREATE, token, name, context):
-            key, depends_on = self._known.place_for(token, name)
-            made = self._send("/resources/create", key, inputs, depends_on=depends_on)
+            taken = self._known.taken_over(token, plain(inputs))
+            if taken is not None:
+                made = self._send("/resources/update", taken.key, inputs, depends_on=list(taken.depends_on))
+            else:
+                key, depends_on = self._known.place_for(token, name)
+                made = self._send("/resources/create", key, inputs, depends_on=depends_on)
             return pb.CreateResponse(id=made.id, properties=struct_of(as_it_came(made.outputs, inputs)))
 
     def Update(self, request: Any, context: Any) -> Any:
@@ -151,13 +169,13 @@ class EngineProvider(provider_pb2_grpc.ResourceProviderServicer):
             return empty_pb2.Empty()
 
     def Read(self, request: Any, context: Any) -> Any:
-        """A resource as it is now. Without outputs it is an import, by the id that a person, or a deploy after a killed
-        run, made of its name: here the platform knows it by that name."""
+        """A resource as it is now. Without outputs it is an import: by the id that AWS made up, or by one that is made
+        of its name, under which the platform knows it whatever its id is on this machine."""
         token, name = _token_and_name(request.urn)
         inputs, outputs = properties_of(request.inputs), properties_of(request.properties)
-        with self._doing(None, token, name, context):
+        with _refusing(context), self._alone(token, name):
             stored = self._known.find(token, name=name, id=request.id, outputs=unwrapped(outputs))
-            if stored is None and not outputs:
+            if stored is None and not outputs and token in IMPORT_IDS:
                 stored = self._known.named(token, name) or self._adopted(Key(type=token, name=name), inputs)
             if stored is None:
                 return pb.ReadResponse()
@@ -193,7 +211,7 @@ class EngineProvider(provider_pb2_grpc.ResourceProviderServicer):
         return self._replaced_by or {}
 
     def _adopted(self, key: Key, inputs: Properties) -> StoredResource | None:
-        document = {**_body(key), "inputs": plain(inputs)}
+        document = {**_body(key), "inputs": plain(without_elided_files(inputs))}
         answer = self._control.post("/resources/adopt", document, seconds=_VERB_SECONDS)
         return None if answer is None else StoredResource.from_json(answer)
 
@@ -207,34 +225,49 @@ class EngineProvider(provider_pb2_grpc.ResourceProviderServicer):
 
     @contextlib.contextmanager
     def _doing(
-        self, verb: str | None, token: str, name: str, context: Any, *, changed: tuple[str, ...] = ()
+        self, verb: str, token: str, name: str, context: Any, *, changed: tuple[str, ...] = ()
     ) -> Iterator[None]:
-        """One verb at a time on a resource: one that a killed run left under way is waited for.
-
-        What the platform refuses is the engine's error. A ``verb`` of None changes nothing, and is not recorded.
-        """
+        """A verb that changes something: recorded, and held where a test asked for that."""
         began = time.monotonic()
         error: str | None = None
+        with _refusing(context), self._holds.passing(verb=verb, key=f"{token} {name}", alive=context.is_active):
+            try:
+                with self._alone(token, name):
+                    yield
+            except _REFUSALS as refused:
+                error = str(refused)
+                raise
+            finally:
+                seconds = round(time.monotonic() - began, 2)
+                self._record(Operation(verb=verb, type=token, name=name, seconds=seconds, changed=changed, error=error))
+
+    @contextlib.contextmanager
+    def _alone(self, token: str, name: str) -> Iterator[None]:
+        """One verb at a time on a resource: one that a killed run left under way is waited for."""
         with self._locks_lock:
             lock = self._locks.setdefault((token, name), threading.Lock())
         if not lock.acquire(timeout=_VERB_SECONDS):
-            _abort(context, f"{token} {name} is still being changed by an earlier run after {_VERB_SECONDS:g} s")
+            raise ProcessError(f"{token} {name} is still being changed by an earlier run after {_VERB_SECONDS:g} s")
         try:
             yield
-        except (RefusedError, NothingFoundError, ProcessError, UnusableValueError) as refused:
-            error = str(refused)
         finally:
             lock.release()
-            if verb is not None:
-                seconds = round(time.monotonic() - began, 2)
-                self._record(Operation(verb=verb, type=token, name=name, seconds=seconds, changed=changed, error=error))
-        if error is not None:
-            _abort(context, error)
 
 
-def _abort(context: Any, text: str) -> NoReturn:
-    context.abort(grpc.StatusCode.UNKNOWN, text)
-    raise AssertionError("abort raises")
+@contextlib.contextmanager
+def _refusing(context: Any) -> Iterator[None]:
+    """What the platform refuses is the engine's error."""
+    try:
+        yield
+    except (*_REFUSALS, EngineGoneError) as refused:
+        context.abort(grpc.StatusCode.UNKNOWN, str(refused))
+
+
+def _auto_name(name: str, *, old: Properties, seed: bytes) -> dict[str, Any]:
+    """The name that the provider makes up where the program gives none, and its note that it did. A resource that is
+    there keeps its name."""
+    kept = old.get("name") if "name" in old.get("__defaults", ()) else None
+    return {"name": kept or f"{name}-{hashlib.sha256(seed).hexdigest()[:7]}", "__defaults": ["name"]}
 
 
 def _token_and_name(urn: str) -> tuple[str, str]:

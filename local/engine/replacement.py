@@ -30,12 +30,12 @@ def change(
     """Compare a resource's inputs with those that are declared now.
 
     As the AWS provider does, a resource whose name the program fixes is deleted before its successor is created, which
-    would meet that name otherwise; with a name of its own the successor comes first.
+    would meet that name otherwise. With another name, or one that the provider makes up, the successor comes first.
     """
     was, wanted = _comparable(old), _comparable(new)
     found = difference(old=was, new=wanted, ignored=ignored, replaced_by=replaced_by)
     name = _NAME_INPUTS.get(token, "name")
-    keeps_name = name in wanted and was.get(name) == wanted[name]
+    keeps_name = name in wanted and was.get(name) == wanted[name] and name not in old.get("__defaults", ())
     return Change(
         changed=tuple(sorted(found.changed)),
         replacing=tuple(sorted(found.replacing)),

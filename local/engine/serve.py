@@ -27,6 +27,7 @@ from pulumi.runtime.proto import language_pb2_grpc, provider_pb2_grpc
 from local.control_client import ControlClient
 from local.drivers.aws_schema import output_names
 from local.engine.folder import EngineFolder
+from local.engine.holds import Holds
 from local.engine.operations import OperationLog
 from local.engine.provider import EngineProvider
 from local.handlers.registry import HANDLERS
@@ -54,6 +55,7 @@ def main(folder: Path, root: Path) -> None:
         control,
         version=importlib.metadata.version("pulumi-aws"),
         record=OperationLog(served.operations).write,
+        holds=Holds(served.path),
     )
     provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, provider)
     language = grpc.server(futures.ThreadPoolExecutor(4))

@@ -14,6 +14,7 @@ from pathlib import Path
 from local.control_client import ControlClient
 from local.emulator import ACCOUNT, REGION, ROOT_SECRET_KEY
 from local.engine.folder import EngineFolder
+from local.engine.holds import Holds
 from local.engine.operations import Changes, OperationLog, changes
 from local.engine.stage_copy import Override, copy_of
 from local.processes import Child, ProcessError, start, wait_until
@@ -60,6 +61,7 @@ class EngineStage:
         self._served = EngineFolder(folder.path)
         self.project = self._served.project
         self._log = OperationLog(self._served.operations)
+        self.holds = Holds(self._served.path)
         running = folder.running() or {}
         self.endpoint: str = running["endpoint"]
         self._mailbox: str = running["mailbox"]
@@ -86,20 +88,7 @@ class EngineStage:
         """
         before = len(self._log.read())
         began = time.monotonic()
-        environment = {**self.environment, **({"RESTORE_FROM": restore_from} if restore_from else {})}
-        arguments = [command, "--stage", self.stage, "--project", str(self.project)]
-        # In a session of its own, so that whatever it started can be ended with it.
-        with subprocess.Popen(
-            python_command("ops.deploy", *arguments),
-            cwd=REPOSITORY,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        ) as process:
+        with self.begin(command, restore_from=restore_from) as process:
             try:
                 output, _ = process.communicate(timeout=_DEPLOY_SECONDS)
             except BaseException as error:
@@ -112,6 +101,22 @@ class EngineStage:
             output=output,
             seconds=time.monotonic() - began,
             changes=self.changes_since(before),
+        )
+
+    def begin(self, command: str, *, restore_from: str | None = None) -> "subprocess.Popen[str]":
+        """Start a deploy command, in a process group of its own, so that whatever it starts can be ended with it. All
+        that it says comes on its standard output."""
+        environment = {**self.environment, **({"RESTORE_FROM": restore_from} if restore_from else {})}
+        return subprocess.Popen(
+            python_command("ops.deploy", command, "--stage", self.stage, "--project", str(self.project)),
+            cwd=REPOSITORY,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
         )
 
     def operations(self) -> int:

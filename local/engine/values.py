@@ -73,6 +73,11 @@ def plain(value: Any) -> Any:
     return value
 
 
+def without_elided_files(inputs: Properties) -> dict[str, Any]:
+    """Inputs but for files of which only the hash is told, as the engine does where it reads a resource."""
+    return {key: value for key, value in inputs.items() if not _is_file(value) or value.get("path")}
+
+
 def comparable(value: Any) -> Any:
     """A value in which two that mean the same are equal: a file counts by its bytes, wherever it lies."""
     if _is_marked(value, _SECRET):

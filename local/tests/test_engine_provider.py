@@ -4,9 +4,11 @@ import os
 
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
+import re
 import threading
 from collections.abc import Iterator
 from concurrent import futures
+from pathlib import Path
 from typing import Any
 
 import grpc  # type: ignore[import-untyped]
@@ -15,14 +17,18 @@ from pulumi.runtime.proto import provider_pb2 as pb
 from pulumi.runtime.proto import provider_pb2_grpc
 
 from local.control_client import NothingFoundError, RefusedError
-from local.engine.operations import Operation
+from local.engine.holds import Hold, Holds, Moment
+from local.engine.operations import CREATE, Operation
 from local.engine.provider import EngineProvider
 from local.engine.values import UNKNOWN, properties_of, secret, struct_of
+from local.processes import wait_until
 
 pytestmark = pytest.mark.integration
 
+GROUP = "aws:lb/targetGroup:TargetGroup"
 QUEUE = "aws:sqs/queue:Queue"
 TASK = "aws:ecs/taskDefinition:TaskDefinition"
+CLOSED = "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup"
 POLICY = "aws:sqs/queuePolicy:QueuePolicy"
 PARAMETER = "aws:ssm/parameter:Parameter"
 
@@ -41,7 +47,13 @@ class RememberingPlatform:
 
     def get(self, path: str, **query: str) -> Any:
         if path == "/types":
-            return {POLICY: [], QUEUE: ["name", "region"], TASK: ["containerDefinitions"], PARAMETER: ["name", "type"]}
+            return {
+                POLICY: [],
+                GROUP: ["port"],
+                QUEUE: ["name", "region"],
+                TASK: ["containerDefinitions"],
+                PARAMETER: ["name", "type"],
+            }
         return list(self.stored.values())
 
     def post(self, path: str, document: Any, *, seconds: float = 120) -> Any:
@@ -78,9 +90,10 @@ class RememberingPlatform:
 class Engine:
     """The calls that the engine makes, over a connection of its own."""
 
-    def __init__(self, port: int, platform: RememberingPlatform, operations: list[Operation]) -> None:
+    def __init__(self, port: int, platform: RememberingPlatform, operations: list[Operation], holds: Holds) -> None:
         self.platform = platform
         self.operations = operations
+        self.holds = holds
         self.channel = grpc.insecure_channel(f"127.0.0.1:{port}")
         self.calls = provider_pb2_grpc.ResourceProviderStub(self.channel)
 
@@ -88,8 +101,12 @@ class Engine:
         request = pb.CreateRequest(urn=_urn(token, name), properties=struct_of(inputs), preview=preview)
         return self.calls.Create(request, timeout=20)
 
-    def check(self, token: str, news: dict[str, Any]) -> dict[str, Any]:
-        request = pb.CheckRequest(urn=_urn(token, "one"), news=struct_of(news))
+    def check(
+        self, token: str, news: dict[str, Any], *, olds: dict[str, Any] | None = None, seed: bytes = b""
+    ) -> dict[str, Any]:
+        request = pb.CheckRequest(
+            urn=_urn(token, "one"), news=struct_of(news), olds=struct_of(olds or {}), randomSeed=seed
+        )
         return properties_of(self.calls.Check(request, timeout=20).inputs)
 
     def diff(self, token: str, old: dict[str, Any], new: dict[str, Any], *, ignored: tuple[str, ...] = ()) -> Any:
@@ -108,12 +125,12 @@ def _urn(token: str, name: str) -> str:
 
 
 @pytest.fixture
-def engine() -> Iterator[Engine]:
-    platform, operations = RememberingPlatform(), list[Operation]()
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    platform, operations, holds = RememberingPlatform(), list[Operation](), Holds(tmp_path)
     server = grpc.server(futures.ThreadPoolExecutor(8))
-    servicer = EngineProvider(platform, version="7.0.0", record=operations.append)
+    servicer = EngineProvider(platform, version="7.0.0", record=operations.append, holds=holds)
     provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, server)
-    connected = Engine(server.add_insecure_port("127.0.0.1:0"), platform, operations)
+    connected = Engine(server.add_insecure_port("127.0.0.1:0"), platform, operations, holds)
     server.start()
     yield connected
     connected.channel.close()
@@ -246,3 +263,64 @@ def test_what_a_killed_run_made_is_found_by_its_name_once_it_is_made(engine: Eng
         read.result(timeout=0.2)  # it waits for what is under way
     engine.platform.goes_on.set()
     assert read.result(timeout=20).id == "jobs"
+
+
+def test_a_name_that_the_program_leaves_open_is_made_once_and_anew_for_a_successor(engine: Engine) -> None:
+    first = engine.check(GROUP, {"port": 80}, seed=b"1")
+    assert re.fullmatch(r"one-[0-9a-f]{7}", first["name"])
+    assert engine.check(GROUP, {"port": 80}, olds=first, seed=b"2")["name"] == first["name"]
+    assert engine.check(GROUP, {"port": 81}, seed=b"2")["name"] != first["name"]
+    assert engine.check(GROUP, {"name": "mine"}, olds=first) == {"name": "mine"}
+    change = engine.diff(GROUP, first, {**first, "port": 81})
+    assert (list(change.replaces), change.deleteBeforeReplace) == (["port"], False)
+
+
+def test_an_import_by_an_id_that_aws_made_up_finds_that_one_only(engine: Engine) -> None:
+    engine.create(GROUP, "api", {"name": "api-1"})
+    for wanted, found in (("api-1", "api-1"), ("arn:made", "api-1"), ("api-2", "")):
+        assert engine.read(GROUP, "api", id=wanted, inputs={}, outputs={}).id == found
+
+
+def test_what_comes_with_its_vpc_is_taken_over_and_not_made_a_second_time(engine: Engine) -> None:
+    for tags in ({}, {"Name": "closed"}):
+        engine.create(CLOSED, "default", {"vpcId": "vpc-1", "tags": tags})
+    assert engine.platform.stored.keys() == {(CLOSED, "default")}
+    assert engine.platform.stored[CLOSED, "default"]["inputs"]["tags"] == {"Name": "closed"}
+    engine.create(CLOSED, "default", {"vpcId": "vpc-2"})
+    assert engine.platform.stored.keys() == {(CLOSED, "default"), (CLOSED, "default-2")}, "another VPC's, its successor"
+
+
+def test_a_verb_held_before_it_begins_never_happens_once_its_engine_is_gone(engine: Engine) -> None:
+    engine.holds.place(Hold(verb=CREATE, moments={f"{QUEUE} jobs": Moment.BEFORE}))
+    engine.create(QUEUE, "others", {"name": "others"})
+    killed = _create_in_vain(engine)
+    assert [name for _, name in engine.platform.stored] == ["others"]
+    killed.cancel()
+    wait_until("it lets go", lambda: engine.holds.held() == set(), seconds=10)
+    assert [name for _, name in engine.platform.stored] == ["others"]
+    assert [operation.name for operation in engine.operations] == ["others"]
+
+
+def test_a_verb_held_while_it_happens_is_done_though_nobody_hears_of_it(engine: Engine) -> None:
+    engine.holds.place(Hold(verb=CREATE, otherwise=Moment.DURING))
+    killed = _create_in_vain(engine)
+    assert (QUEUE, "jobs") in engine.platform.stored
+    killed.cancel()
+    wait_until("it lets go", lambda: engine.holds.held() == set(), seconds=10)
+    assert engine.read(QUEUE, "jobs", id="jobs", inputs={}, outputs={}).id == "jobs", "the next run is not held up"
+
+
+def test_a_released_verb_goes_on(engine: Engine) -> None:
+    for moment in Moment:
+        engine.holds.place(Hold(verb=CREATE, otherwise=moment))
+        going = _create_in_vain(engine, name=moment)
+        engine.holds.release()
+        assert going.result(timeout=20).id == moment
+
+
+def _create_in_vain(engine: Engine, name: str = "jobs") -> Any:
+    """A create that is held now."""
+    request = pb.CreateRequest(urn=_urn(QUEUE, name), properties=struct_of({"name": name}))
+    called = engine.calls.Create.future(request)
+    wait_until("it is held", lambda: engine.holds.held() == {f"{QUEUE} {name}"}, seconds=10)
+    return called
