@@ -17,6 +17,11 @@ _NOBODY_THERE = (
 )
 
 
+def as_served(url: str) -> str:
+    """Where a load balancer answers on this machine: over plain HTTP, whatever certificate its stage has."""
+    return url.replace("https://", "http://", 1).rstrip("/")
+
+
 class Balancer:
     """Listeners by name, on loopback, in an event loop of its own thread.
 

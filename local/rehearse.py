@@ -17,12 +17,12 @@ from local.engine.cli import NoCliError, find_cli
 from local.engine.operations import Changes
 from local.engine.rehearsal import Rehearsal, Report, Step, summary
 from local.engine.stage import engine_stage
-from local.engine.stage_copy import StageCopyError
+from local.engine.stage_copy import StageCopyError, copy_of
 from local.processes import ProcessError
 from local.progress import Progress
 from local.session import reset_stage
 from local.signals import end_on_signals
-from local.stage_folder import StageFolder, StageInUseError, stage_folder
+from local.stage_folder import REPOSITORY, StageFolder, StageInUseError, stage_folder
 
 LOST, CANNOT_BEGIN = 1, 2
 _MOST_NAMES = 12  # of one kind of change in a step: a first deploy has eighty
@@ -47,6 +47,7 @@ def main(stage: str, *, as_json: bool, folder: Path | None) -> None:
     log = kept.path / "logs" / "rehearsal.log"
     progress = _OnStderr(log=log)
     try:
+        copy_of(REPOSITORY, stage=stage)  # before five minutes are spent on a CLI for it
         cli = find_cli(say=progress.say)
         reset_stage(kept, progress)
         with engine_stage(kept, stage=stage, cli=cli, progress=progress, log=log) as ready:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from local.balancer import as_served
 from local.children import Children
 from local.control_client import ControlClient
 from local.processes import Child, ProcessError, start
@@ -50,7 +51,7 @@ class Session:
     def api_url(self) -> str | None:
         """Where the API answers, without a final slash; None with compute off."""
         url: str | None = self.outputs.get("apiUrl")
-        return url.rstrip("/") if url else None
+        return as_served(url) if url else None
 
     def run_task(self, command: list[str], *, environment: Mapping[str, str], seconds: float = 60) -> str:
         """Run a one-off task of the API; its output. ProcessError with the output if it does not exit with 0."""

@@ -18,6 +18,7 @@ from typing import Any
 
 import click
 
+from local.balancer import as_served
 from local.call_recorder import CallRecorder
 from local.children import Children
 from local.control_api import ControlApi, Parts, Readiness
@@ -225,7 +226,8 @@ def _task_runner(platform: Platform, store: ResourceStore) -> Callable[..., tupl
 def _addresses(folder: StageFolder, running: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Where a running platform answers, as far as it is up."""
     outputs = read_json(folder.path / "stack-outputs.json") or {}
-    found = [("API", outputs.get("apiUrl")), ("Mailbox", running.get("mailbox")), ("AWS", running.get("endpoint"))]
+    api = outputs.get("apiUrl")
+    found = [("API", api and as_served(api)), ("Mailbox", running.get("mailbox")), ("AWS", running.get("endpoint"))]
     return [(what, where) for what, where in found if where]
 
 

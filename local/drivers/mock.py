@@ -41,7 +41,10 @@ def main(stage: str, folder: Path | None, root: Path, settings: tuple[str, ...],
     try:
         project, config = load_stack_config(root, stage=stage, overrides=overrides)
         client = ControlClient.of(kept, seconds=30)
-        client.wait_until_ready()
+        try:
+            client.wait_until_ready()
+        except ProcessError:
+            sys.exit(FAILED)  # the platform has said why
         began = time.monotonic()
         progress.say("applying the program")
         engine = SmallEngine(client)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from local.balancer import Balancer
+from local.balancer import Balancer, as_served
 from local.processes import ProcessError, free_port
 
 pytestmark = pytest.mark.unit
@@ -139,3 +139,9 @@ def test_a_taken_port_is_named(balancer: Balancer) -> None:
         port = server.getsockname()[1]
         with pytest.raises(ProcessError, match=str(port)):
             balancer.listen("api", port=port)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_stage_with_a_certificate_answers_here_where_it_says_it_does(scheme: str) -> None:
+    assert as_served(f"{scheme}://127.0.0.1:20001/") == "http://127.0.0.1:20001"
+    assert as_served("http://https.example.org") == "http://https.example.org"

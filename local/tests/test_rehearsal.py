@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from local.engine.cli import NoCliError, find_cli, pinned_version, why_none
 from local.engine.guests import Held, Stored, lost
@@ -12,6 +13,7 @@ from local.engine.operations import CREATE, DELETE, UPDATE, Operation, Operation
 from local.engine.rehearsal import Rehearsal, Step
 from local.engine.stage import EngineStage, Run
 from local.engine.stage_copy import StageCopyError, copy_of
+from local.rehearse import main as rehearse
 from local.stage_folder import REPOSITORY
 
 pytestmark = pytest.mark.unit
@@ -167,3 +169,19 @@ def test_without_a_cli_and_without_go_it_says_what_to_install(tmp_path: Path, mo
     assert "install the Pulumi CLI, or Go" in (why_none(path=str(tmp_path)) or "")
     with pytest.raises(NoCliError, match="neither pulumi nor go is on PATH"):
         find_cli(say=lambda _: None, path=str(tmp_path))
+
+
+def test_a_stage_that_is_not_there_is_refused_before_a_cli_is_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_late(**_: object) -> Path:
+        raise AssertionError("it may take five minutes to build one")
+
+    monkeypatch.setattr("local.rehearse.find_cli", too_late)
+    monkeypatch.setattr("local.rehearse.end_on_signals", lambda: None)
+    done = CliRunner().invoke(rehearse, ["--stage", "nonsense", "--folder", str(tmp_path / "stage")])
+    assert (done.exit_code, done.output.strip()) == (
+        2,
+        "Pulumi.nonsense.yaml is not there: no stage is described by it",
+    )
+    assert not (tmp_path / "stage").exists()
