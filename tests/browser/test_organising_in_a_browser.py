@@ -9,7 +9,7 @@ import pytest
 from PIL import Image, ImageDraw
 from playwright.sync_api import FilePayload, Page, expect
 
-from tests.browser.people import Person, log_in, register, somebody
+from tests.browser.people import Person, describe_event, log_in, register, somebody
 from tests.fixtures.browser import Window, Windows
 from tests.fixtures.platform import RunningPlatform
 
