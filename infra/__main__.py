@@ -25,6 +25,7 @@ from src.observability.api_alarms import create_door_alarms, create_outbox_alarm
 from src.observability.database_alarms import create_database_alarms
 from src.observability.event_alarms import create_event_alarms
 from src.observability.outbox_metrics import create_outbox_metrics
+from src.secret_policy import require_administrator
 from src.settings import load_settings
 from src.tickets.lambda_ import create_ticket_issuer
 from src.tickets.storage import create_ticket_storage
@@ -35,9 +36,10 @@ name = stage_name(settings.stage)
 account = look_up_account()
 site, queues, keeping = settings.site, settings.queues, settings.keeping
 
-# First, since each may have to stop the run: a certificate from elsewhere, a service that no image is known for, and
-# what the stage remembers of its database.
+# First, since each may have to stop the run: a certificate from elsewhere, secrets that would lock us out, a service
+# that no image is known for, and what the stage remembers of its database.
 require_certificate_here(site.certificate_arn, account=account)
+require_administrator(account, administrators=keeping.secret_administrators)
 if settings.switches.compute_enabled and settings.api.image is None:
     require_no_service(name)
 memory = create_database_memory(name, is_wanted=settings.switches.data_enabled, restore_from=settings.restore_from)
@@ -46,7 +48,7 @@ memory = create_database_memory(name, is_wanted=settings.switches.data_enabled, 
 sender = create_sender(settings.mail)
 events = create_booking_events(name, account_id=account.id, max_receive_count=queues.max_receive_count)
 processed_jobs = create_processed_jobs_table(name, keeping=keeping)
-storage = create_ticket_storage(name, account_id=account.id, public_url=site.public_url, keeping=keeping)
+storage = create_ticket_storage(name, account=account, public_url=site.public_url, keeping=keeping)
 worker = create_worker(
     name,
     stage=settings.stage,
@@ -104,7 +106,14 @@ if settings.switches.data_enabled:
         sizes=settings.data,
         deletion_protection=keeping.deletion_protection,
     )
-    cache = create_cache(name, network=network, security_group=security_groups.data, sizes=settings.data)
+    cache = create_cache(
+        name,
+        account=account,
+        network=network,
+        security_group=security_groups.data,
+        sizes=settings.data,
+        secret_administrators=keeping.secret_administrators,
+    )
     create_database_alarms(
         name,
         instance=database.instance,

@@ -139,8 +139,12 @@ def _config(*, compute: str, data: str) -> dict[str, str]:
     def boolean(switch: str) -> str:
         return "true" if switch == "on" else "false"
 
-    # The task runs from this checkout: its image is only a name here.
-    return {"computeEnabled": boolean(compute), "dataEnabled": boolean(data), "image": "local"}
+    return {
+        "computeEnabled": boolean(compute),
+        "dataEnabled": boolean(data),
+        "image": "local",  # the task runs from this checkout: its image is only a name here
+        "secretAdministrators": "[]",  # here the account's root deploys, whom no stage names
+    }
 
 
 def _wait_a_little(session: Session) -> None:

@@ -47,6 +47,7 @@ Origin = Annotated[str, AfterValidator(origin)]
 CertificateArn = Annotated[str, StringConstraints(pattern=r"^arn:aws:acm:[a-z0-9-]+:\d{12}:certificate/.+$")]
 HostedZone = Annotated[str, StringConstraints(pattern=r"^Z[A-Z0-9]{1,31}$")]
 Image = Annotated[str, StringConstraints(pattern=r"^\S+$")]
+IamPrincipal = Annotated[str, StringConstraints(pattern=r"^arn:aws:iam::\d{12}:(role|user)/[\w+=,.@/-]+$")]
 AbsentIfEmpty = BeforeValidator(absent_if_empty)
 
 
@@ -130,6 +131,9 @@ class KeepingSettings(_Group):
     deletion_protection: bool = Field(default=True, description="AWS refuses to delete the database and the tables")
     point_in_time_recovery: bool = Field(default=True, description="Tables can be put back to any second of 35 days")
     force_destroy: bool = Field(default=False, description="`destroy` takes a bucket and images that are not empty")
+    secret_administrators: tuple[IamPrincipal, ...] = Field(
+        default=(), description="Roles and users that alone may touch the secrets, yours too; empty: IAM decides"
+    )
     secret_recovery_days: Annotated[int, AfterValidator(recovery_days)] = Field(
         default=30, description="Days that a deleted signing secret can be brought back, and blocks its name"
     )

@@ -206,6 +206,7 @@ CHANGED = {
     "apiMemoryMib": "2048",
     "apiMinTasks": "2",
     "apiMaxTasks": "9",
+    "secretAdministrators": '["arn:aws:iam::123456789012:user/engineer"]',
 }
 
 

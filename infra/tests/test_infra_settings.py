@@ -67,6 +67,8 @@ def test_a_required_key_that_is_missing_is_named_with_what_to_type(key: str) -> 
         ("ticketsMaxConcurrency", "1001", "less than or equal to 1000"),
         ("workerMemoryMib", "64", "greater than or equal to 128"),
         ("logRetentionDays", "10", "CloudWatch Logs takes 1, 3, 5, 7, 14"),
+        ("secretAdministrators", '["arn:aws:iam::123456789012:role/*"]', "match pattern"),
+        ("secretAdministrators", '["arn:aws:iam::123456789012:root"]', "match pattern"),
         ("secretRecoveryDays", "5", "0 .delete at once. or 7 to 30"),
         ("databaseInstanceClass", "t4g.micro", "match pattern"),
         ("databaseStorageGib", "10", "greater than or equal to 20"),

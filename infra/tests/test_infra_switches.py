@@ -177,6 +177,7 @@ def test_the_local_platform_must_know_exactly_these_types(record: "Record", both
             "apiMaxTasks": "2",
             "hostedZoneId": "Z01234",
             "alarmKey": "true",
+            "secretAdministrators": '["arn:aws:iam::123456789012:user/engineer"]',
         }
     )
     assert {type_.split(":", 1)[1] for type_ in everything.types()} == TYPES
@@ -185,6 +186,7 @@ def test_the_local_platform_must_know_exactly_these_types(record: "Record", both
         "appautoscaling/target:Target",
         "kms/key:Key",
         "route53/record:Record",
+        "secretsmanager/secretPolicy:SecretPolicy",
         "ec2/eip:Eip",
         "ec2/natGateway:NatGateway",
         "s3/bucketCorsConfiguration:BucketCorsConfiguration",
@@ -240,6 +242,7 @@ TYPES = {
     "s3/bucketPublicAccessBlock:BucketPublicAccessBlock",
     "s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration",
     "secretsmanager/secret:Secret",
+    "secretsmanager/secretPolicy:SecretPolicy",
     "secretsmanager/secretVersion:SecretVersion",
     "sesv2/emailIdentity:EmailIdentity",
     "sns/topic:Topic",

@@ -94,6 +94,8 @@ def _overrides(config: Mapping[str, Any], defaults: Mapping[str, Any], *, known:
     yield from override("dataEnabled", True, "the rehearsal begins with all on")
     yield from override("deletionProtection", False, "the rehearsal switches data off, and destroys the stage")
     yield from override("forceDestroy", True, "the rehearsal destroys the stage, tickets included")
+    if config.get(f"{_OURS}secretAdministrators"):
+        yield from override("secretAdministrators", [], "the account's root deploys here")
     yield from override("secretRecoveryDays", 0, "the rehearsal destroys the stage, secrets included")
     yield from (
         override("certificateArn", "", "there is no TLS on this machine") if _set(config, "certificateArn") else ()

@@ -1,12 +1,15 @@
 """Valkey on ElastiCache: rate limits and cached lists, all of which may be lost."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pulumi
 import pulumi_aws as aws
 
+from src.account import Account
 from src.network.vpc import Network
 from src.ports import REDIS_PORT
+from src.secret_policy import create_secret_policy
 from src.settings import DataSettings
 
 ENGINE = "valkey"
@@ -26,9 +29,23 @@ class Cache:
     token: aws.secretsmanager.SecretVersion
 
 
-def create_cache(name: str, *, network: Network, security_group: aws.ec2.SecurityGroup, sizes: DataSettings) -> Cache:
+def create_cache(
+    name: str,
+    *,
+    account: Account,
+    network: Network,
+    security_group: aws.ec2.SecurityGroup,
+    sizes: DataSettings,
+    secret_administrators: Sequence[str],
+) -> Cache:
     """The replication group ``…-redis`` in private subnets, with TLS and a token; replicas take over if it fails."""
-    token = _create_token(name)
+    secret, token = _create_token(name)
+    create_secret_policy(
+        "redis-token",
+        secret=secret,
+        reader=account.role_arn(f"{name}-api-execution"),
+        administrators=secret_administrators,
+    )
     subnets = aws.elasticache.SubnetGroup(
         "redis", name=f"{name}-redis", subnet_ids=[subnet.id for subnet in network.private]
     )
@@ -58,7 +75,7 @@ def create_cache(name: str, *, network: Network, security_group: aws.ec2.Securit
     return Cache(group=group, token=token)
 
 
-def _create_token(name: str) -> aws.secretsmanager.SecretVersion:
+def _create_token(name: str) -> tuple[aws.secretsmanager.Secret, aws.secretsmanager.SecretVersion]:
     secret = aws.secretsmanager.Secret(
         "redis-token",
         name=f"{name}-redis-token",
@@ -69,9 +86,10 @@ def _create_token(name: str) -> aws.secretsmanager.SecretVersion:
     )
     # Letters and digits only: ElastiCache takes 16 to 128 printable characters without @ " and /.
     generated = aws.secretsmanager.get_random_password_output(password_length=64, exclude_punctuation=True)
-    return aws.secretsmanager.SecretVersion(
+    version = aws.secretsmanager.SecretVersion(
         "redis-token",
         secret_id=secret.id,
         secret_string=pulumi.Output.secret(generated.random_password),
         opts=pulumi.ResourceOptions(ignore_changes=["secretString"]),  # made once; each run generates another
     )
+    return secret, version

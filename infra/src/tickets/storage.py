@@ -5,7 +5,9 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_aws as aws
 
+from src.account import Account
 from src.policies import compact_json
+from src.secret_policy import create_secret_policy
 from src.settings import KeepingSettings
 from src.tickets.assets_bucket import create_assets_bucket
 
@@ -29,7 +31,7 @@ class TicketStorage:
 def create_ticket_storage(
     name: str,
     *,
-    account_id: str,
+    account: Account,
     public_url: str | None,
     keeping: KeepingSettings,
 ) -> TicketStorage:
@@ -39,9 +41,15 @@ def create_ticket_storage(
     flip takes them away, so only a `destroy` or a mistake would fail, and in its preview already.
     """
     secret, key = _create_signing_secret(name, keeping=keeping)
+    create_secret_policy(
+        "ticket-signing",
+        secret=secret,
+        reader=account.role_arn(f"{name}-tickets"),
+        administrators=keeping.secret_administrators,
+    )
     return TicketStorage(
         table=_create_tickets_table(name, keeping=keeping),
-        bucket=create_assets_bucket(name, account_id=account_id, public_url=public_url, keeping=keeping),
+        bucket=create_assets_bucket(name, account_id=account.id, public_url=public_url, keeping=keeping),
         signing_secret=secret,
         signing_key=key,
     )
