@@ -1,5 +1,6 @@
 """A small HTTP server on 127.0.0.1 for the platform's own parts: a thread a connection, keep-alive, bounded bodies."""
 
+import http.client
 import json
 import socket
 import threading
@@ -12,6 +13,8 @@ from local.processes import ProcessError
 
 # The platform's own messages are small; a mail may have 40 MB with SES v2.
 _MOST_BODY_BYTES = 64 * 1024 * 1024
+_PASS_ON_SECONDS = 30.0
+_HOP_BY_HOP = {"connection", "content-length", "expect", "keep-alive", "transfer-encoding", "date", "server"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +56,24 @@ def names_loopback(request: Request) -> bool:
 def json_reply(document: object, *, status: int = 200) -> Reply:
     """A reply whose body is JSON."""
     return Reply(status=status, body=json.dumps(document).encode())
+
+
+def pass_on(request: Request, *, port: int) -> Reply:
+    """What a server at 127.0.0.1:``port`` answers; OSError or http.client.HTTPException if it does not."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_PASS_ON_SECONDS)
+    try:
+        # The Host header stays as the client wrote it: its signature covers it.
+        connection.putrequest(request.method, request.path, skip_host=True, skip_accept_encoding=True)
+        for key, value in request.headers:
+            if key.lower() not in _HOP_BY_HOP:
+                connection.putheader(key, value)
+        connection.putheader("Content-Length", str(len(request.body)))
+        connection.endheaders(request.body)
+        got = connection.getresponse()
+        headers = tuple((key, value) for key, value in got.getheaders() if key.lower() not in _HOP_BY_HOP)
+        return Reply(status=got.status, body=got.read(), headers=headers)
+    finally:
+        connection.close()
 
 
 class _Server(ThreadingHTTPServer):

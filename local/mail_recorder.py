@@ -14,12 +14,11 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from local.loopback import Reply, Request, json_reply, serve
+from local.loopback import Reply, Request, json_reply, pass_on, serve
 from local.mailbox import Mailbox
 
 _SEND = "/v2/email/outbound-emails"
 _DAY_SECONDS = 24 * 3600
-_HOP_BY_HOP = {"connection", "content-length", "keep-alive", "transfer-encoding", "date", "server"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +81,7 @@ class MailRecorder:
 
     def _answer(self, request: Request) -> Reply:
         try:
-            reply = self._pass_on(request)
+            reply = pass_on(request, port=self._upstream_port)
         except (OSError, http.client.HTTPException) as error:
             return json_reply({"__type": "InternalFailure", "message": f"the emulator: {error}"}, status=503)
         is_mail = request.method == "POST" and urllib.parse.urlsplit(request.path).path == _SEND
@@ -97,22 +96,6 @@ class MailRecorder:
             self._mailbox.keep(document, message_id=json.loads(reply.body)["MessageId"])
             self._sent.times.append(self._clock())
         return reply
-
-    def _pass_on(self, request: Request) -> Reply:
-        connection = http.client.HTTPConnection("127.0.0.1", self._upstream_port, timeout=30)
-        try:
-            # The Host header stays as the client wrote it: its signature covers it.
-            connection.putrequest(request.method, request.path, skip_host=True, skip_accept_encoding=True)
-            for key, value in request.headers:
-                if key.lower() not in _HOP_BY_HOP:
-                    connection.putheader(key, value)
-            connection.putheader("Content-Length", str(len(request.body)))
-            connection.endheaders(request.body)
-            got = connection.getresponse()
-            headers = tuple((key, value) for key, value in got.getheaders() if key.lower() not in _HOP_BY_HOP)
-            return Reply(status=got.status, body=got.read(), headers=headers)
-        finally:
-            connection.close()
 
     def _refusal(self, document: Mapping[str, object]) -> Reply | None:
         now = self._clock()
