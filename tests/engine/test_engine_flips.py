@@ -7,13 +7,13 @@ import pytest
 
 from local.engine.guests import Held, Stored, lost
 from local.engine.stage import Run
-from tests.fixtures.deployed_stage import SEATS, DeployedStage, kinds
+from tests.fixtures.deployed_stage import ROWS, SEATS, DeployedStage, kinds
 
 pytestmark = pytest.mark.engine
 
 FLIPS = ("compute-off", "data-off", "data-on", "compute-on")
-# Where a new life of the database is written down.
-MEMORY = "ssm.Parameter database-life"
+# Where a new life of the database is written down, and that it is up.
+MEMORIES = ("ssm.Parameter database-life", "ssm.Parameter database-up")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,11 +26,6 @@ class Flipped:
     after: tuple[Held, Stored]
     rows_before: list[dict[str, object]]
     rows_after: list[dict[str, object]]
-
-
-ROWS = """
-    select b.*, s.* from bookings b join booked_seats s using (booking_id) order by b.booking_id, s.seat
-"""
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +138,7 @@ def test_switching_data_on_creates_exactly_its_table_and_writes_the_new_life_dow
 ) -> None:
     changes = flipped.runs["data-on"].changes
     assert set(changes.created) == switch_tables["data"]
-    assert changes.updated == (MEMORY,)
+    assert changes.updated == MEMORIES
     assert kinds(changes) == {"created", "updated"}
 
 

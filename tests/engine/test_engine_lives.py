@@ -1,79 +1,93 @@
 """The database's lives under the real engine: born, ended in a snapshot, born from it again, whatever interrupts."""
 
 import json
-from collections.abc import Callable
 
 import pytest
 
 from local.engine.guests import lost
-from tests.fixtures.deployed_stage import DATABASE, DeployedStage
+from local.engine.holds import Hold, Moment
+from local.engine.operations import CREATE, DELETE, UPDATE
+from tests.fixtures.deployed_stage import DATABASE, ROWS, DeployedStage
 
 pytestmark = pytest.mark.engine
 
-
-def _has_written_its_life_down(stage: DeployedStage, ended_in: str) -> bool:
-    return bool(stage.life()["final"] != ended_in)
-
-
-def _makes_its_database(stage: DeployedStage, ended_in: str) -> bool:
-    return stage.makes(DATABASE)
+LIFE = "aws:ssm/parameter:Parameter database-life"
+UP = "aws:ssm/parameter:Parameter database-up"
 
 
-@pytest.mark.parametrize("moment", [_has_written_its_life_down, _makes_its_database])
+@pytest.fixture
+def without_api(deployed: DeployedStage) -> DeployedStage:
+    """The stage with its database alone, whatever the test before left."""
+    outputs = deployed.stage.pulumi.outputs()
+    if "apiUrl" in outputs:
+        deployed.deploy("compute-off")
+    elif "databaseIdentifier" not in outputs:
+        deployed.deploy("data-on")
+    return deployed
+
+
+@pytest.mark.parametrize(
+    ("verb", "key", "moment"),
+    [
+        (UPDATE, LIFE, Moment.BEFORE),
+        (UPDATE, LIFE, Moment.DURING),
+        (CREATE, DATABASE, Moment.BEFORE),
+        (CREATE, DATABASE, Moment.DURING),
+        (UPDATE, UP, Moment.BEFORE),
+    ],
+)
 def test_a_birth_that_was_killed_is_finished_from_the_same_snapshot(
-    awake: DeployedStage, moment: Callable[[DeployedStage, str], bool]
+    without_api: DeployedStage, verb: str, key: str, moment: Moment
 ) -> None:
-    held, stored = awake.held(), awake.stored()
-    awake.deploy("sleep")
-    ended_in = awake.life()["final"]
-    awake.set_switches(compute=False, data=True)
-    awake.kill_up(when=lambda: moment(awake, ended_in))
-    begun = awake.life()
-    assert begun["bornFrom"] == ended_in
+    stage = without_api
+    rows = stage.rows(ROWS)
+    stage.deploy("data-off")
+    slept = stage.life()
 
-    run = awake.deploy("up")
+    assert stage.killed("data-on", Hold(verb=verb, moments={key: moment})) == {key}
+    begun = stage.life()
+    run = stage.deploy("up")
 
     assert "was cut off" in run.output
-    assert awake.life() == begun, "the life that was written down is the one that is lived"
-    awake.deploy("compute-on")
-    assert lost(held, awake.held()) == []
-    assert lost(stored, awake.stored()) == []
-    assert awake.stage.resources().count(DATABASE) == 1
-    assert awake.stage.plan().steps == ()
+    was_written_down = (key, moment) != (LIFE, Moment.BEFORE)
+    assert (begun != slept) == (stage.life() == begun) == was_written_down
+    assert stage.life()["bornFrom"] == slept["final"]
+    assert rows
+    assert stage.rows(ROWS) == rows
+    assert stage.stage.resources().count(DATABASE) == 1
 
 
-def test_an_end_that_was_killed_is_finished_and_keeps_everything(awake: DeployedStage) -> None:
+@pytest.mark.parametrize("moment", Moment)
+def test_an_end_that_was_killed_is_finished_and_keeps_everything(without_api: DeployedStage, moment: Moment) -> None:
+    stage = without_api
+    rows, ends_in = stage.rows(ROWS), stage.life()["final"]
+    assert stage.killed("data-off", Hold(verb=DELETE, moments={DATABASE: moment})) == {DATABASE}
+
+    stage.deploy("up")
+
+    assert ends_in in stage.snapshots()
+    assert DATABASE not in stage.stage.resources()
+    stage.deploy("data-on")
+    assert stage.life()["bornFrom"] == ends_in
+    assert stage.rows(ROWS) == rows
+
+
+def test_a_lost_snapshot_stops_the_birth_until_another_is_named_and_that_one_rewinds_once(
+    awake: DeployedStage,
+) -> None:
     held = awake.held()
-    ends_in = awake.life()["final"]
-    awake.set_switches(compute=False, data=False)
-    awake.kill_up(when=lambda: "aws:ecs/service:Service api" not in awake.stage.resources())
-    assert DATABASE in awake.stage.resources(), "killed before the database's end"
-
-    awake.deploy("up")
-
-    assert ends_in in awake.snapshots()
-    assert DATABASE not in awake.stage.resources()
-    awake.deploy("wake")
-    assert awake.life()["bornFrom"] == ends_in
-    assert lost(held, awake.held()) == []
-
-
-def test_lost_snapshots_stop_the_birth_until_another_is_named_and_that_one_rewinds_once(awake: DeployedStage) -> None:
-    held = awake.held()
-    awake.deploy("compute-off")
-    awake.deploy("data-off")
+    awake.deploy("sleep")
     kept = awake.life()["final"]
     awake.deploy("data-on")
     awake.rows("create table later_than_the_snapshot ()")
-    for flip in ("data-off", "data-on", "data-off"):
-        awake.deploy(flip)
+    awake.deploy("data-off")
     life = awake.life()
-    for snapshot in (life["bornFrom"], life["final"]):
-        awake.delete_snapshot(snapshot)
+    assert life["bornFrom"] == kept
+    awake.delete_snapshot(life["final"])
 
     said = awake.refused("data-on")
     assert f"ended in snapshot {life['final']}, which is gone" in said
-    assert "RESTORE_FROM=<snapshot>" in said
+    assert f"{kept} is what it came from" in said, "which would be a rewind, and is not taken unasked"
     assert awake.life() == life
     assert "no snapshot has that name" in awake.refused("data-on", restore_from="minitickets-dev-db-final-never")
 
