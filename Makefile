@@ -95,6 +95,10 @@ check: lint test ## lint and test
 
 ARGS ?=
 
+.PHONY: bench
+bench: $(ENV) $(EMULATOR_ENV) $(ZIPS) ## Measure what demo and rehearsal cost in CPU, as ratios to a calibration; 1 if above a limit
+	@$(BIN)/python -m benchmarks.platform
+
 # Artifacts. Folders are prerequisites too: a deleted file changes only its folder's time.
 ZIPS := dist/worker.zip dist/tickets.zip
 ZIP_SOURCES := ops/artifacts.py $(wildcard apps/worker/requirements.lock apps/tickets/requirements.lock) \
