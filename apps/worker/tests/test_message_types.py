@@ -1,5 +1,8 @@
 """Each message type through the idempotent consumer, under a job key of its own."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from apps.worker.tests.fakes import client_error, lost_reply, raising
@@ -111,3 +114,11 @@ def test_every_mail_greets_its_reader_by_name() -> None:
         simple = request["Content"]["Simple"]
         assert simple["Body"]["Text"]["Data"].startswith("Hello Ada Canary,\n")
         assert "Hello Ada Canary," in Page(simple["Body"]["Html"]["Data"]).text
+
+
+def test_the_architecture_page_lists_every_type_that_the_worker_mails() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "architecture.md").read_text()
+    _, _, section = page.partition("## The messages, and who wants which")
+    section, _, _ = section.partition("\n## ")
+    rows = re.findall(r"^\| `([a-z.-]+)` \| [^|]+ \| ([^|]+) \|", section, flags=re.MULTILINE)
+    assert [name for name, worker in rows if worker.startswith("mails")] == list(Worker().handlers())
