@@ -94,6 +94,23 @@ def test_an_event_without_an_id_keeps_the_one_it_was_given(migrated_database: Da
     asyncio.run(run())
 
 
+def test_a_document_says_where_the_aisles_are(migrated_database: Database) -> None:
+    async def aisles(pool: Any, *rows: dict[str, Any]) -> list[str]:
+        await seed(pool, SeedDocument.from_json(json.dumps(document(rows=rows))))
+        found = await pool.fetch("select seat from seats where aisle_after order by position")
+        return [row["seat"] for row in found]
+
+    async def run() -> None:
+        async with opened(migrated_database) as pool:
+            a, b = {"row": "A", "seats": 3, "aisleAfter": [1]}, {"row": "B", "seats": 2}
+            assert await aisles(pool, a, b) == ["A-1"]
+            assert await aisles(pool, a | {"aisleAfter": [2]}, b | {"aisleAfter": [1]}) == ["A-2", "B-1"]
+            with pytest.raises(SeedError, match=r"aisleAfter: row B has room for an aisle after seats 1 to 1"):
+                await aisles(pool, a, b | {"aisleAfter": [2]})
+
+    asyncio.run(run())
+
+
 def test_a_changed_document_updates_and_removes_nothing(migrated_database: Database) -> None:
     async def run() -> None:
         async with opened(migrated_database) as pool:

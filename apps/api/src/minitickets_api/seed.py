@@ -20,7 +20,9 @@ from pydantic.alias_generators import to_camel
 from minitickets_api.database import command_pool, connection
 from minitickets_api.refusals import Refusal
 from minitickets_api.services.accounts import normalise_email, normalise_name
+from minitickets_api.services.event_seats import put_seats
 from minitickets_api.services.passwords import Passwords, normalise
+from minitickets_api.services.seat_rows import SeatRow
 from minitickets_api.settings import SeedSettings, SettingsError
 from minitickets_api.venue_time import moment_at
 from minitickets_contracts import fields
@@ -63,10 +65,20 @@ class SeedAccount(_Part):
 
 
 class SeedRow(_Part):
-    """``seats`` seats, numbered from 1: row ``A`` has ``A-1``, ``A-2`` and so on."""
+    """``seats`` seats, numbered from 1: row ``A`` has ``A-1``, ``A-2`` and so on. After ``aisle_after`` people walk."""
 
     row: Annotated[str, Field(pattern=r"^[A-Z0-9]{1,4}$")]
     seats: Annotated[int, Field(ge=1, le=999)]
+    aisle_after: list[int] = []
+
+    @model_validator(mode="after")
+    def _has_its_aisles(self) -> Self:
+        self.planned()
+        return self
+
+    def planned(self) -> SeatRow:
+        """Raises ValueError for an aisle where none can be."""
+        return SeatRow(label=self.row, seats=self.seats, aisle_after=tuple(self.aisle_after))
 
 
 class SeedEvent(_Part):
@@ -92,11 +104,10 @@ class SeedEvent(_Part):
             raise ValueError(f"rows: must have at most {MAX_SEATS_PER_EVENT} seats together")
         return self
 
-    def seat_names(self) -> Iterator[str]:
-        """In the order in which people read them."""
+    def seats(self) -> Iterator[tuple[str, bool]]:
+        """Each seat's name and whether an aisle comes after it, in the order in which people read them."""
         for row in self.rows:
-            for number in range(1, row.seats + 1):
-                yield f"{row.row}-{number}"
+            yield from row.planned()
 
 
 class SeedDocument(_Part):
@@ -210,7 +221,7 @@ async def _put_event(database: Any, event: SeedEvent) -> SeededEvent:
     )
     event_id = event_id or uuid4()
     await database.execute(_PUT_EVENT, event_id, organiser_id, event.title, event.venue, starts_at, *_terms(event))
-    await database.execute(_PUT_SEATS, event_id, list(event.seat_names()))
+    await put_seats(database, event_id, list(event.seats()))
     seats = await database.fetch("select seat from seats where event_id = $1 order by position, seat", event_id)
     return SeededEvent(event_id=str(event_id), title=event.title, seats=tuple(row["seat"] for row in seats))
 
@@ -227,12 +238,6 @@ on conflict (event_id) do update set
     organiser_id = excluded.organiser_id, title = excluded.title, venue = excluded.venue,
     starts_at = excluded.starts_at, time_zone = excluded.time_zone, price_minor = excluded.price_minor,
     currency = excluded.currency, published_at = coalesce(events.published_at, excluded.published_at)
-"""
-_PUT_SEATS = """
-insert into seats (event_id, seat, position)
-select $1, seat, place from unnest($2::text[]) with ordinality as named(seat, place)
-on conflict (event_id, seat) do update set position = excluded.position
-    where seats.position <> excluded.position
 """
 
 

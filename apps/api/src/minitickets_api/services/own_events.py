@@ -1,6 +1,6 @@
 """An organiser's own events: made, edited, published. What is sold stays sold, and who booked is told of a move."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,13 +15,13 @@ from minitickets_api.refusals import Code, Refusal, wrong_field
 from minitickets_api.services import idempotency
 from minitickets_api.services.accounts import User
 from minitickets_api.services.event_moves import announce_move
+from minitickets_api.services.event_seats import put_seats, replace_seats
 from minitickets_api.services.idempotency import Memory
-from minitickets_api.services.seat_rows import SeatRow
+from minitickets_api.services.seat_rows import SeatRow, seats_of
 from minitickets_api.venue_time import local_start, start_moment, zone
 from minitickets_contracts.messages import PreviousSchedule
 
 LATEST_START = timedelta(days=3653)  # ten years: a slip in the year is found before anybody buys a ticket
-_NAMED_SEATS = 10  # in the text of a refusal; its details name all
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +93,7 @@ class OwnEvents:
                 event.price_minor,
                 event.currency,
             )
-            await _put_seats(database, event_id, event.rows)
+            await put_seats(database, event_id, seats_of(event.rows))
             made = await _summary(database, event_id)
             await memory.keep(database, made.to_document())
             return made
@@ -199,7 +199,7 @@ async def _change(database: Any, before: _Locked, changes: EventChanges, correla
         is_moved and before.is_published,
     )
     if changes.rows is not None:
-        await _replace_seats(database, before.event_id, changes.rows)
+        await replace_seats(database, before.event_id, seats_of(changes.rows))
     if not (is_moved and before.is_published):
         return 0
     previous = PreviousSchedule(
@@ -238,22 +238,6 @@ def _require_ahead(starts_at: datetime) -> None:
         raise wrong_field("startsAt", "must be within ten years")
 
 
-async def _replace_seats(database: Any, event_id: UUID, rows: Sequence[SeatRow]) -> None:
-    names = [name for row in rows for name, _ in row]
-    sold = [row["seat"] for row in await database.fetch(_SOLD_OUTSIDE, event_id, names)]
-    if sold:
-        more = f" and {len(sold) - _NAMED_SEATS} more" if len(sold) > _NAMED_SEATS else ""
-        problem = f"must keep the seats that are sold: {', '.join(sold[:_NAMED_SEATS])}{more}"
-        raise wrong_field("rows", problem, code=Code.CONFLICT, seats=sold)
-    await database.execute(_DELETE_OUTSIDE, event_id, names)
-    await _put_seats(database, event_id, rows)
-
-
-async def _put_seats(database: Any, event_id: UUID, rows: Sequence[SeatRow]) -> None:
-    seats = [seat for row in rows for seat in row]
-    await database.execute(_PUT_SEATS, event_id, [name for name, _ in seats], [aisle for _, aisle in seats])
-
-
 async def _summary(database: Any, event_id: UUID) -> EventSummary:
     return event_summary(await database.fetchrow(f"{EVENT_SUMMARY} where e.event_id = $1", event_id))
 
@@ -284,15 +268,3 @@ update events set title = $2, venue = $3, starts_at = $4, time_zone = $5, price_
 where event_id = $1
 """
 _IS_BOOKED = "select exists (select from bookings where event_id = $1 and cancelled_at is null)"
-_SOLD_OUTSIDE = """
-select seat from booked_seats join seats using (event_id, seat)
-where event_id = $1 and seat not in (select unnest($2::text[])) order by position, seat
-"""
-_DELETE_OUTSIDE = "delete from seats where event_id = $1 and seat not in (select unnest($2::text[]))"
-_PUT_SEATS = """
-insert into seats (event_id, seat, position, aisle_after)
-select $1, seat, place, aisle_after
-from unnest($2::text[], $3::boolean[]) with ordinality as named(seat, aisle_after, place)
-on conflict (event_id, seat) do update set position = excluded.position, aisle_after = excluded.aisle_after
-    where (seats.position, seats.aisle_after) <> (excluded.position, excluded.aisle_after)
-"""

@@ -36,3 +36,8 @@ def check_rows(rows: Sequence[SeatRow]) -> None:
         seen.add(row.label)
     if sum(row.seats for row in rows) > MAX_SEATS:
         raise ValueError(f"must have at most {MAX_SEATS} seats together")
+
+
+def seats_of(rows: Sequence[SeatRow]) -> list[tuple[str, bool]]:
+    """All seats in the order in which people read them: each one's name, and whether an aisle comes after it."""
+    return [seat for row in rows for seat in row]
