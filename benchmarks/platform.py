@@ -100,7 +100,7 @@ def main() -> None:
                     "demo",
                     python_command("local", "demo", "--folder", str(demo)),
                     count=lambda _: _of_demo(demo),
-                    limit=0.35,
+                    limit=0.3,
                 )
             ]
             cli = find_cli(say=click.echo)
@@ -109,7 +109,7 @@ def main() -> None:
                     "rehearsal",
                     python_command("local.rehearse", "--stage", "dev", "--json", "--folder", str(rehearsal)),
                     count=_of_rehearsal,
-                    limit=0.35,
+                    limit=0.65,
                     path=os.pathsep.join((str(cli.parent), os.environ.get("PATH", ""))),
                 )
             )

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import click
 import grpc  # type: ignore[import-untyped]
+import pulumi
 from pulumi.automation._server import LanguageServer
 from pulumi.runtime.proto import language_pb2_grpc, provider_pb2_grpc
 
@@ -44,6 +45,8 @@ def main(folder: Path, root: Path) -> None:
     """Serve the platform that runs on FOLDER, and the program in ROOT/infra, to the Pulumi engine."""
     for token in HANDLERS:
         output_names(token)  # imports its part of the SDK: one or two seconds for all, while the platform comes up
+    # The SDK tells the engine each of its debug lines by a call of its own, a third of the program's time for nobody.
+    pulumi.log.debug = lambda *_, **__: None
     # The imports made a million objects that all stay: no collection need look at them, least of all in each run.
     gc.freeze()
     kept = StageFolder(folder)
