@@ -93,7 +93,7 @@ def test_the_bookings_of_an_event_are_found_mailed_again_and_exported(
     page.get_by_role("button", name="Search").click()
     expect(page.get_by_text(other.email)).to_be_hidden()
 
-    page.get_by_role("button", name=re.compile("^Send the mail to Ada Lovelace again")).click()
+    page.get_by_role("button", name=re.compile("^Send the mail again to Ada Lovelace")).click()
     expect(page.get_by_text("on its way once more")).to_be_visible()
     assert len(platform.wait_for_mails(to=guest.email, count=2)) == 2
 

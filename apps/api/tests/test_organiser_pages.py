@@ -359,6 +359,21 @@ def test_a_mail_is_sent_again_once_a_press_and_the_search_stays(api: RunningApi)
     assert "asked again" in page
 
 
+def test_bookings_are_dated_by_the_venues_calendar_as_its_sales_are(api: RunningApi) -> None:
+    organiser = api.organiser()
+    event_id = published(organiser, timeZone="Pacific/Kiritimati")
+    guests(api, event_id, ["Ada"], seats=["A-1"])
+    api.sql("update bookings set created_at = '2026-12-31T23:30:00Z'")
+
+    bookings = shown(organiser.http.get(f"/organiser/events/{event_id}/bookings"))
+    overview = shown(organiser.http.get(f"/organiser/events/{event_id}"))
+
+    assert "1 January 2027, 13:30" in bookings
+    assert "Pacific/Kiritimati" in bookings
+    assert "1 January 2027" in overview
+    assert "31 December 2026" not in overview
+
+
 def test_a_cancelled_booking_offers_no_mail_and_a_forged_wish_is_refused_on_the_page(api: RunningApi) -> None:
     organiser = api.organiser()
     event_id = published(organiser)
@@ -371,7 +386,7 @@ def test_a_cancelled_booking_offers_no_mail_and_a_forged_wish_is_refused_on_the_
     forged = organiser.http.post(path, data={"bookingId": booking_id, "idempotencyKey": "x"})
 
     assert "Cancelled" in shown(page)
-    assert "Send again" not in page.text
+    assert "Send the mail again" not in page.text
     assert (forged.status_code, "It is cancelled" in forged.text or "is cancelled" in forged.text) == (400, True)
 
 

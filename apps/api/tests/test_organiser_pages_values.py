@@ -178,15 +178,19 @@ def test_the_bars_of_a_plot_hold_each_sold_seat_once_and_no_day_is_left_out(sold
         assert first == last + timedelta(days=1)
 
 
+@pytest.mark.parametrize("size", [sales_plot.WIDE, sales_plot.NARROW])
 @pytest.mark.parametrize("sold", [[], [(_FIRST, 1)], [(_FIRST + timedelta(days=n), n * n) for n in range(400)]])
-def test_a_plot_is_a_picture_that_runs_loads_and_betrays_nothing(sold: list[tuple[date, int]]) -> None:
-    picture = sales_plot.draw(sold)
+def test_a_plot_is_a_picture_that_runs_loads_and_betrays_nothing(
+    sold: list[tuple[date, int]], size: sales_plot.Size
+) -> None:
+    picture = sales_plot.draw(sold, size=size)
 
     ElementTree.fromstring(picture)  # noqa: S314 - our own
     assert b"<script" not in picture
     assert b"<!--" not in picture
     assert not re.search(rb"(href|src)\s*=|url\(|@import|onclick", picture)
-    assert picture == sales_plot.draw(sold)
+    assert picture == sales_plot.draw(sold, size=size)
+    assert f'viewBox="0 0 {size.width} {size.height}"'.encode() in picture
     assert len(picture) < 40_000
 
 

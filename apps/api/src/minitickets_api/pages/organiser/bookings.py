@@ -1,6 +1,8 @@
 """Who booked an event: the list with its search, a mail once more, the table for a spreadsheet."""
 
 from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
+from functools import partial
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -15,6 +17,7 @@ from minitickets_api.pages.visit import Visit
 from minitickets_api.procedures import bookings, own_events
 from minitickets_api.queries.event_bookings import EventBooking, all_event_bookings
 from minitickets_api.refusals import Code, Refusal
+from minitickets_api.venue_time import local_start
 
 _BOOKINGS_A_PAGE = 50
 
@@ -76,12 +79,19 @@ async def _bookings_page(visit: Visit, *, search: str, cursor: str, refusal: Ref
         event=event,
         # A key a booking: each button is a wish of its own.
         bookings=[(booking, str(uuid4())) for booking in found.bookings],
+        at_venue=partial(_clock_text, time_zone=event.time_zone),
         next_cursor=found.next_cursor,
         is_first=not cursor,
         search=search.strip(),
         cursor=cursor,
         problem=refusal.message if refusal else "",
     )
+
+
+def _clock_text(moment: str, *, time_zone: str) -> str:
+    """``29 November 2026, 10:45``: an ISO 8601 time as the venue's clocks and calendar, and so its sales, show it."""
+    when = datetime.fromisoformat(local_start(datetime.fromisoformat(moment), time_zone))
+    return f"{when.day} {when:%B} {when.year}, {when:%H:%M}"
 
 
 async def _after(

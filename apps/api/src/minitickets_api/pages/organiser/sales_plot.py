@@ -1,10 +1,22 @@
 """Seats sold by day, as a picture."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
-WIDTH, HEIGHT = 760, 260
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """In CSS pixels: texts keep their size, so a phone needs a picture of its own."""
+
+    width: int
+    height: int
+    labels: int  # days named below the bars
+
+
+WIDE = Size(width=760, height=260, labels=6)
+NARROW = Size(width=330, height=220, labels=3)
 # More bars than this are too thin to see: then a bar stands for several days.
 MAX_BARS = 60
 _LEAST_DAYS = 14  # one bar alone would fill the picture
@@ -46,7 +58,7 @@ def bars(days: Sequence[tuple[date, int]]) -> list[tuple[date, date, int]]:
     return found
 
 
-def draw(days: Sequence[tuple[date, int]]) -> bytes:
+def draw(days: Sequence[tuple[date, int]], *, size: Size = WIDE) -> bytes:
     """An SVG of ``bars(days)`` without script, link or comment: the same bytes for the same sales."""
     # A tenth of a second to import, which only this picture needs.
     import pygal
@@ -65,8 +77,8 @@ def draw(days: Sequence[tuple[date, int]]) -> bytes:
         ),
         css=["file://style.css", "file://graph.css", f"inline:{_CSS}"],
         js=[],
-        width=WIDTH,
-        height=HEIGHT,
+        width=size.width,
+        height=size.height,
         margin=8,
         spacing=4,
         truncate_label=-1,
@@ -74,7 +86,7 @@ def draw(days: Sequence[tuple[date, int]]) -> bytes:
         no_prefix=True,
         no_data_text="",
         show_minor_x_labels=False,
-        x_labels_major_every=max(1, -(-len(steps) // 6)),
+        x_labels_major_every=max(1, -(-len(steps) // size.labels)),
         y_labels=_scale(most),
         value_formatter=lambda value: f"{value:,.0f}",
         formatter=lambda value: f"{value:,.0f}",
