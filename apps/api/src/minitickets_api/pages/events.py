@@ -9,6 +9,7 @@ from uuid import uuid4
 from starlette.responses import Response
 
 from minitickets_api.pages.forms import Form, read_input
+from minitickets_api.pages.seat_marks import seat_marks
 from minitickets_api.pages.site import Site
 from minitickets_api.pages.visit import Visit
 from minitickets_api.procedures import bookings, events
@@ -82,6 +83,7 @@ async def _event_page(
         bucket_url=found.poster_url,
         event=found,
         rows=seat_rows(found.seats),
+        seat_marks=seat_marks,
         chosen=frozenset(kept),
         # Sold since they were chosen: on the way through the login, or a moment before the booking.
         lost=[seat.name for seat in found.seats if seat.is_taken and seat.name in set(chosen)],
