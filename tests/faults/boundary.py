@@ -33,8 +33,8 @@ def action_of(request: Request) -> str:
 _NOBODY_LISTENS = Reply(status=503)
 
 
-class SenderEndedError(Exception):
-    """Whoever sent the request is gone: before it was passed on, it must not reach AWS any more."""
+class CutOffError(Exception):
+    """The connection broke: before the request was passed on, it must not reach AWS; after, its reply gets nowhere."""
 
 
 @dataclass(kw_only=True)
@@ -73,14 +73,16 @@ class Boundary:
             due = [strike for strike in self._strikes if strike.action == action and self._counts(strike)]
         try:
             self._do(due, "before")
-        except SenderEndedError:
+        except CutOffError:
             return _NOBODY_LISTENS
         try:
             reply = pass_on(request, port=self._upstream_port)
         except OSError as error:
             reply = json_reply({"__type": "InternalFailure", "message": str(error)}, status=503)
-        with contextlib.suppress(SenderEndedError):
+        try:
             self._do(due, "after")
+        except CutOffError:
+            return _NOBODY_LISTENS
         return reply
 
     def _counts(self, strike: Strike) -> bool:
@@ -115,6 +117,11 @@ def killing(pid_of: Callable[[], int]) -> Callable[[], None]:
         os.kill(pid, signal.SIGKILL)
         # Nothing of it may run once the call goes on.
         wait_until("the process has ended", lambda: kernel_start_time(pid) is None, seconds=10)
-        raise SenderEndedError
+        raise CutOffError
 
     return kill
+
+
+def losing_the_reply() -> None:
+    """Instead of the reply comes a 503 that says nothing about the call."""
+    raise CutOffError
