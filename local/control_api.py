@@ -97,7 +97,14 @@ class ControlApi:
             ("GET", "/types"): lambda _: {
                 token: sorted(by) for token, by in self._parts().provider.replaced_by().items()
             },
-            ("GET", "/resources"): lambda _: [resource.to_json() for resource in self._parts().provider.resources()],
+            ("GET", "/resources"): lambda query: [
+                resource.to_json()
+                for resource in self._parts().provider.resources()
+                if query.get("type") in (None, resource.key.type)
+            ],
+            ("GET", "/resources/keys"): lambda _: [
+                [resource.key.type, resource.key.name] for resource in self._parts().provider.resources()
+            ],
             ("POST", "/resources/create"): lambda body: self._parts().provider.create(_declared(body)).to_json(),
             ("POST", "/resources/adopt"): lambda body: _or_null(self._parts().provider.adopt(_declared(body))),
             ("POST", "/resources/read"): lambda body: _or_null(self._parts().provider.read(_key(body))),

@@ -106,6 +106,9 @@ def test_a_resource_goes_through_its_life_over_the_wire(api: _Api) -> None:
     assert (made["id"], made["outputs"], made["order"]) == ("queue", {"name": "queue"}, 1)
     assert api.client.get("/types") == {THING: ["name"]}
     assert [resource["name"] for resource in api.client.get("/resources")] == ["queue"]
+    assert [resource["name"] for resource in api.client.get("/resources", type=THING)] == ["queue"]
+    assert api.client.get("/resources", type="another") == []
+    assert api.client.get("/resources/keys") == [[THING, "queue"]]
 
     api.client.post("/resources/delete", {"type": THING, "name": "queue"})
 

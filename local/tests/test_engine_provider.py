@@ -54,7 +54,9 @@ class RememberingPlatform:
                 TASK: ["containerDefinitions"],
                 PARAMETER: ["name", "type"],
             }
-        return list(self.stored.values())
+        if path == "/resources/keys":
+            return [list(key) for key in self.stored]
+        return [stored for (token, _), stored in self.stored.items() if query.get("type") in (None, token)]
 
     def post(self, path: str, document: Any, *, seconds: float = 120) -> Any:
         self.sent.append((path, document))
