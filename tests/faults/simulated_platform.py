@@ -81,7 +81,6 @@ class SimulatedPlatform:
         self.wishes: list[Wish] = []
         self.acknowledged: dict[str, Acknowledged] = {}
         self.holders: dict[str, Wish] = {}
-        self.published_twice = 0
 
         async def prepare() -> tuple[str, list[BookingCustomer], BookingDesk]:
             await direct.execute(f"truncate {_TABLES} cascade")
@@ -215,20 +214,25 @@ class SimulatedPlatform:
             relay.claim = None  # whoever held it died long ago
         for _ in range(_MOST_ROUNDS):
             self.pass_time(_QUIET_SECONDS)
-            while self._relay_all():
-                pass
+            self.relay_all()
             while due := self.jobs.visible():
                 self.mailing.deliver(due[:10])
             while due := self.tickets.visible():
                 self.issuing.deliver(due[0])
             self.jobs.redrive()
             self.tickets.redrive()
-            if not self.jobs.messages and not self.tickets.messages and not self._unsent():
+            if not self.jobs.messages and not self.tickets.messages and not self.unsent():
                 return
-        raise AssertionError(f"it does not come to rest: {self.jobs}, {self.tickets}, {self._unsent()} unsent")
+        raise AssertionError(f"it does not come to rest: {self.jobs}, {self.tickets}, {self.unsent()} unsent")
 
-    def _relay_all(self) -> bool:
-        relay = self.relays[0]
+    def relay_all(self) -> None:
+        """What is due and free is published and recorded; another relay's claim is left to it."""
+        while self.relay_one():
+            pass
+
+    def relay_one(self) -> bool:
+        """One claim, published and recorded by a relay that nothing happens to; whether there was something."""
+        relay = Relay(self.relays[0].claims)
         self.claim(relay)
         if relay.claim is None:
             return False
@@ -236,7 +240,8 @@ class SimulatedPlatform:
         self.mark(relay)
         return True
 
-    def _unsent(self) -> int:
+    def unsent(self) -> int:
+        """How many messages wait in the outbox."""
         count: int = self.run(self._direct.fetchval("select count(*) from outbox where sent_at is null"))
         return count
 
