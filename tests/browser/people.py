@@ -29,7 +29,7 @@ def somebody(name: str = "Ada Lovelace") -> Person:
 
 def register(page: Page, person: Person) -> None:
     """Fill in the form of the page "Register"."""
-    page.get_by_label("Name").fill(person.name)
+    page.get_by_label("Name", exact=True).fill(person.name)
     page.get_by_label("Mail address").fill(person.email)
     page.get_by_label("Password").fill(person.password)
     page.get_by_role("main").get_by_role("button", name="Register").click()
@@ -73,7 +73,7 @@ def ready_booking(page: Page) -> str:
 def describe_event(page: Page, *, title: str, day: date) -> None:
     """Fill in the form of a new event: 42 seats at EUR 25, at eight in the evening in Berlin."""
     page.get_by_label("Title").fill(title)
-    page.get_by_label("Venue").fill("Kulturhaus, Berlin")
+    page.get_by_label("Venue", exact=True).fill("Kulturhaus, Berlin")
     page.get_by_label("Start").fill(f"{day}T20:00")
     page.get_by_label("Time zone of the venue").fill("Europe/Berlin")
     page.get_by_label("Rows and seats").fill("A-C 10 | 5\nD 12")

@@ -28,7 +28,7 @@ class Scale:
     def __init__(self, window: Window) -> None:
         self._window = window
         self._replies: list[Response] = []
-        window.context.on("response", self._replies.append)
+        window.context.on("response", lambda reply: self._replies.append(reply))  # it takes no builtin
 
     def of(self, path: str) -> int:
         """Bytes on the wire of a page and what it loads, but for pictures that people uploaded."""
