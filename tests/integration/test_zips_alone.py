@@ -34,8 +34,8 @@ SETTINGS = {
     "tickets": {"TICKETS_TABLE": "tickets", "ASSETS_BUCKET": "assets", "SIGNING_SECRET_ARN": "arn"},
 }
 WATCHED = ("PIL", "minitickets_contracts", "aws_lambda_powertools", "qrcode", "jmespath", "icalendar", "tzdata")
-# -I keeps our folders and environment out; a package called PIL lies ready to be picked up by mistake. The system has no
-# time zones: Lambda's need not have any.
+# -I keeps our folders and environment out; a package called PIL lies ready to be picked up by mistake. The system has
+# no time zones: Lambda's need not have any.
 PROGRAM = """
 import importlib, json, sys, types, zoneinfo
 sys.path[:0] = [sys.argv[1], sys.argv[2]]
