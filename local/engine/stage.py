@@ -209,7 +209,8 @@ def _environment(served: EngineFolder, *, stage: str, endpoint: str, port: int) 
         "AWS_ACCESS_KEY_ID": ACCOUNT,
         "AWS_SECRET_ACCESS_KEY": ROOT_SECRET_KEY,
         "AWS_REGION": REGION,
-        "PULUMI_BACKEND_URL": f"file://{served.backend}",
+        # Without a side file beside the state, which a run killed while it writes that one leaves empty and unreadable.
+        "PULUMI_BACKEND_URL": f"file://{served.backend}?metadata=skip",
         "PULUMI_HOME": str(served.home),
         "PULUMI_CONFIG_PASSPHRASE": secrets.token_urlsafe(16),
         "PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS": "true",  # a copy of the state at each step, for nobody
