@@ -266,25 +266,34 @@ async def account_with_token(pool: Any, passwords: Passwords) -> tuple[User, str
     return user, password_hash, token
 
 
+async def until_waiting(pool: Any, count: int) -> None:
+    """Until ``count`` connections wait for a lock."""
+    waiting = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    async with asyncio.timeout(10):
+        while await pool.fetchval(waiting) < count:  # noqa: ASYNC110 - the state is the database's
+            await asyncio.sleep(0.01)
+
+
 def test_who_logs_in_while_the_password_is_set_anew_keeps_no_session(migrated_database: Database) -> None:
     async def run() -> None:
         async with opened(migrated_database) as pool:
             passwords = Passwords()
-            user, old_hash, _ = await account_with_token(pool, passwords)
+            user, old_hash, token = await account_with_token(pool, passwords)
             sessions = Sessions(pool=pool, void_before=None)
-            async with pool.acquire() as setting, setting.transaction():
-                # What PasswordResets does, stopped before it commits.
-                await setting.fetchval("select password_hash from users where user_id = $1 for update", user.user_id)
-                await setting.execute("update users set password_hash = 'new' where user_id = $1", user.user_id)
-                await setting.execute("delete from sessions where user_id = $1", user.user_id)
+            await sessions.begin(user_id=user.user_id, password_hash=old_hash, replaces=None)
+            async with pool.acquire() as holder, holder.transaction():
+                # The reset has set the password, and waits to end this session, before it commits.
+                await holder.execute("select 1 from sessions for update")
+                setting = asyncio.create_task(
+                    PasswordResets(pool=pool).use(token=token, password=NEW_PASSWORD, passwords=passwords)
+                )
+                await until_waiting(pool, 1)
                 # The old password was right when it was compared.
                 logging_in = asyncio.create_task(
                     sessions.begin(user_id=user.user_id, password_hash=old_hash, replaces=None)
                 )
-                waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
-                async with asyncio.timeout(5):
-                    while not await pool.fetchval(waiting):  # noqa: ASYNC110 - the state is the database's
-                        await asyncio.sleep(0.01)
+                await until_waiting(pool, 2)
+            await setting
             with pytest.raises(Refusal) as caught:
                 await logging_in
             assert caught.value.code is Code.UNAUTHORIZED
@@ -314,7 +323,8 @@ def test_of_two_who_use_a_token_at_once_one_is_refused(migrated_database: Databa
     asyncio.run(run())
 
 
-def test_a_lost_reply_to_the_commit_is_no_refusal(migrated_database: Database) -> None:
+@pytest.mark.parametrize("loss", [Loss.APPLIED, Loss.LATE, Loss.NEVER])
+def test_a_lost_reply_to_the_commit_is_no_refusal(loss: Loss, migrated_database: Database) -> None:
     async def run() -> None:
         async with (
             reply_dropper(upstream_port=migrated_database.port) as dropper,
@@ -322,7 +332,7 @@ def test_a_lost_reply_to_the_commit_is_no_refusal(migrated_database: Database) -
         ):
             passwords = Passwords()
             user, _, token = await account_with_token(pool, passwords)
-            dropper.losses = [Loss.APPLIED]
+            dropper.losses = [loss]
             await PasswordResets(pool=pool).use(token=token, password=NEW_PASSWORD, passwords=passwords)
             assert dropper.losses == []
             stored = await pool.fetchval("select password_hash from users where user_id = $1", UUID(user.user_id))
