@@ -131,6 +131,28 @@ TICKETS = (
         ),
     ),
     Mutation(
+        guard="token condition",
+        edits=(
+            Edit(
+                file=_STORE,
+                replace="qrToken = :token AND #status = :creating",
+                by="(qrToken = :token OR qrToken <> :token) AND #status = :creating",
+            ),
+        ),
+        red=(f"{_ISSUE_TESTS}::test_a_token_that_changed_meanwhile_is_reported_and_not_overwritten",),
+    ),
+    Mutation(
+        guard="state condition",
+        edits=(
+            Edit(
+                file=_STORE,
+                replace="qrToken = :token AND #status = :creating",
+                by="qrToken = :token AND (#status = :creating OR #status <> :creating)",
+            ),
+        ),
+        red=(f"{_ISSUE_TESTS}::test_a_late_attempt_does_not_undo_a_later_state",),
+    ),
+    Mutation(
         guard="partial batch response of the tickets function",
         edits=(
             Edit(

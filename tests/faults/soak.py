@@ -37,7 +37,7 @@ _SEATS_A_ROW = 50
 _SEATS_AN_EVENT = 15_000
 _LEAST_EVENTS = 3  # so that a batch of bookings locks several
 _MEAN_SEATS = 3
-# A message that a killed function held comes back after 180 s; one that the worker put back after up to 450 s, and
+# A message that a killed function held comes back after 180 s; one that the worker put back after up to 600 s, and
 # after 900 s the second time. On an idle machine few are put back, and it rests after some minutes.
 _REST_SECONDS = 1_500.0
 _LOOK_SECONDS = 10.0

@@ -7,10 +7,9 @@ from typing import Any
 
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-Item = dict[str, dict[str, str]]
+from tests.fixtures.dynamodb_conditions import Condition
 
-# Those of DynamoDB's reserved words that a record of this table could trip over.
-_RESERVED = {"owner", "status", "result", "reason", "ttl"}
+Item = dict[str, dict[str, str]]
 
 
 def client_error(
@@ -113,7 +112,7 @@ class FakeTable:
             assert value.get("S") != ""
             assert re.fullmatch(r"-?\d+", value.get("N", "0")), "numbers are whole"
         old = self.items.get(Item["jobKey"]["S"])
-        condition = _Condition(ConditionExpression, ExpressionAttributeNames, ExpressionAttributeValues)
+        condition = Condition(ConditionExpression, ExpressionAttributeNames, ExpressionAttributeValues)
         if not condition.holds(old or {}):
             more: dict[str, Any] = (
                 {"Item": dict(old)} if old and ReturnValuesOnConditionCheckFailure == "ALL_OLD" else {}
@@ -124,74 +123,6 @@ class FakeTable:
         self.history.append(dict(Item))
         self.writes.strike_after()
         return {}
-
-
-class _Condition:
-    """A condition expression: OR over AND over comparisons and ``attribute_not_exists``, with brackets."""
-
-    _TOKEN = re.compile(r"\s*(\(|\)|<>|<=|>=|=|<|>|[#:]?\w+)")
-
-    def __init__(self, text: str, names: Mapping[str, str], values: Item) -> None:
-        self._tokens: list[str] = self._TOKEN.findall(text)
-        assert "".join(self._tokens) == re.sub(r"\s", "", text)
-        for used, given in (("#", names), (":", values)):
-            assert {token for token in self._tokens if token[0] == used} == set(given), (
-                "every name used, none left over"
-            )
-        self._names, self._values = names, values
-        self._item: Item = {}
-        self._at = 0
-
-    def holds(self, item: Item) -> bool:
-        self._item, self._at = item, 0
-        result = self._any()
-        assert self._at == len(self._tokens)
-        return result
-
-    def _next(self) -> str:
-        self._at += 1
-        return self._tokens[self._at - 1]
-
-    def _peek(self) -> str:
-        return self._tokens[self._at] if self._at < len(self._tokens) else ""
-
-    def _any(self) -> bool:
-        result = self._all()
-        while self._peek() == "OR":
-            self._next()
-            result = self._all() or result
-        return result
-
-    def _all(self) -> bool:
-        result = self._term()
-        while self._peek() == "AND":
-            self._next()
-            result = self._term() and result
-        return result
-
-    def _term(self) -> bool:
-        token = self._next()
-        if token == "(":
-            result = self._any()
-            assert self._next() == ")"
-            return result
-        if token == "attribute_not_exists":
-            assert self._next() == "("
-            missing = self._attribute(self._next()) is None
-            assert self._next() == ")"
-            return missing
-        left, operator, right = self._attribute(token), self._next(), self._values[self._next()]
-        # As in DynamoDB: comparing with an attribute that is not there, or of another type, is false, but for <>.
-        if left is None or left.keys() != right.keys():
-            return operator == "<>"
-        [(kind, text)] = left.items()
-        a, b = (int(text), int(right["N"])) if kind == "N" else (text, right["S"])
-        return {"=": a == b, "<>": a != b, "<": a < b, ">": a > b, "<=": a <= b, ">=": a >= b}[operator]  # type: ignore[operator]
-
-    def _attribute(self, token: str) -> dict[str, str] | None:
-        name = self._names[token] if token.startswith("#") else token
-        assert token.startswith("#") or name.lower() not in _RESERVED, f"{name} is a reserved word"
-        return self._item.get(name)
 
 
 class FakeSes:

@@ -84,6 +84,12 @@ class SimulatedQueue:
                 break
         return batch
 
+    def redrive(self) -> None:
+        """The dead letters come again, under new message ids, their receives not counted."""
+        for letter in self.dead:
+            self.messages[str(uuid.UUID(int=self.random.getrandbits(128)))] = Queued(letter.body)
+        self.dead = []
+
     def change_message_visibility_batch(self, *, QueueUrl: str, Entries: Sequence[dict[str, Any]]) -> dict[str, Any]:
         for entry in Entries:
             self.messages[entry["ReceiptHandle"]].visible_at = self.time.now + entry["VisibilityTimeout"]
@@ -103,12 +109,21 @@ def one_a_second(time: VirtualTime) -> Callable[[], None]:
     return allow
 
 
-def simulate(seed: int, *, max_receives: int = MAX_RECEIVES) -> tuple[FakeSes, SimulatedQueue]:
+def simulate(
+    seed: int,
+    *,
+    max_receives: int = MAX_RECEIVES,
+    bookings: int = BOOKINGS,
+    rate: Callable[[VirtualTime], Callable[[], None]] = one_a_second,
+    redriven_at: float = float("inf"),
+) -> tuple[FakeSes, SimulatedQueue]:
+    """All bookings at once, until each message is done or dead. ``rate`` is SES; ``redriven_at`` is when an operator
+    sends the dead letters again."""
     random = Random(seed)  # noqa: S311 - a simulation that can be repeated
     time = VirtualTime()
-    table, ses = FakeTable(), FakeSes(allow=one_a_second(time))
+    table, ses = FakeTable(), FakeSes(allow=rate(time))
     queue = SimulatedQueue(time=time, random=random, max_receives=max_receives)
-    for _ in range(BOOKINGS):
+    for _ in range(bookings):
         booking_id = str(uuid.UUID(int=random.getrandbits(128), version=4))
         queue.messages[booking_id] = Queued(booking(booking_id, email=f"{booking_id}@example.org").to_json())
 
@@ -131,6 +146,12 @@ def simulate(seed: int, *, max_receives: int = MAX_RECEIVES) -> tuple[FakeSes, S
     for _ in range(FUNCTIONS):
         time.spawn(function)
     time.run()
+    if redriven_at < float("inf"):
+        time.now = max(time.now, redriven_at)
+        queue.redrive()
+        for _ in range(FUNCTIONS):
+            time.spawn(function)
+        time.run()
     return ses, queue
 
 
