@@ -100,7 +100,6 @@ WORKER = (
 
 _STORE = "minitickets_tickets/store.py"
 _ISSUE_TESTS = "apps/tickets/tests/test_issue.py"
-_EMULATOR_TESTS = "apps/tickets/tests/test_tickets_on_emulator.py"
 _SIDE_BY_SIDE = (
     "apps/tickets/tests/test_attempts_side_by_side.py::"
     "test_no_order_of_two_attempts_leaves_an_image_that_differs_from_the_stored_token"
@@ -116,10 +115,7 @@ TICKETS = (
                 by="",
             ),
         ),
-        red=(
-            "apps/tickets/tests/test_tickets_on_emulator.py::test_eight_attempts_at_once_leave_one_token_and_its_image",
-        ),
-        fixtures=("emulator",),
+        red=(_SIDE_BY_SIDE,),
     ),
     Mutation(
         guard="stored token is drawn",
