@@ -117,7 +117,7 @@ def test_what_is_no_picture_is_told_beside_a_fresh_form_and_not_published(api_on
     reply = confirm(organiser, opened(organiser, event_id).post(data).headers["location"])
 
     assert reply.status_code == 400
-    problem = re.search(r'<p class="wrong" id="file-problem" role="alert">([^<]+)</p>', reply.text)
+    problem = re.search(r'<p class="wrong" id="file-problem" aria-live="polite">([^<]+)</p>', reply.text)
     assert problem is not None
     assert "Upload another file" in html.unescape(problem[1])
     assert api_on_aws.sql("select poster_key from events")[0]["poster_key"] is None

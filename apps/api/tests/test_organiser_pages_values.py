@@ -2,6 +2,7 @@
 
 import re
 import string
+import time
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import pairwise
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from minitickets_api.pages.organiser import sales_plot
 from minitickets_api.pages.organiser.amounts import amount_input, read_amount
+from minitickets_api.pages.organiser.bookings_csv import defused
 from minitickets_api.pages.organiser.seat_rows import RowsProblem, read_rows, rows_of, rows_text
 from minitickets_api.services.seat_rows import SeatRow
 
@@ -33,6 +35,7 @@ def row(label: str, seats: int, *aisles: int) -> SeatRow:
         ("9-11 2", [row("9", 2), row("10", 2), row("11", 2)]),
         ("A - B 7", [row("A", 7), row("B", 7)]),
         ("B 1\nA 1", [row("B", 1), row("A", 1)]),
+        ("A\t\u00a0  4  |   2 ,  3", [row("A", 4, 2, 3)]),
     ],
 )
 def test_rows_are_read_as_people_write_them(text: str, rows: list[SeatRow]) -> None:
@@ -48,6 +51,7 @@ def test_rows_are_read_as_people_write_them(text: str, rows: list[SeatRow]) -> N
         ("A twenty", "Line 1 cannot be read"),
         ("A20", "Line 1 cannot be read"),
         ("Å 20", "Line 1 cannot be read"),
+        ("ß 20", "Line 1 cannot be read"),
         ("A ²", "Line 1 cannot be read"),
         ("A 20 |", "Line 1 cannot be read"),
         ("A 0", "1 to 100 seats"),
@@ -67,6 +71,27 @@ def test_rows_are_read_as_people_write_them(text: str, rows: list[SeatRow]) -> N
 def test_rows_that_make_no_hall_are_refused_with_their_line(text: str, problem: str) -> None:
     with pytest.raises(RowsProblem, match=problem):
         read_rows(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A" + " " * 16_000 + "X",
+        "A" + "\t" * 8_000 + "-" + " " * 8_000 + "B" + " " * 8_000 + "X",
+        "A 20 |" + " " * 16_000 + "X",
+        "A 20 | 1" + " ," * 8_000 + "X",
+        "A 20 | 1" + " 1" * 8_000 + "X",
+        "A" * 30_000 + "-" + "B" * 30_000,
+        "1-100 1\n" * 8_000,
+        "A 1\n" * 12_000,
+    ],
+    ids=lambda text: repr(text[:12]),
+)
+def test_no_text_that_fits_into_a_form_keeps_the_process_from_its_other_requests(text: str) -> None:
+    started = time.process_time()
+    with pytest.raises(RowsProblem):
+        read_rows(text)
+    assert time.process_time() - started < 0.5
 
 
 _LABELS = st.one_of(
@@ -159,6 +184,16 @@ def test_amounts_are_read_in_the_currencys_own_digits(text: str, currency: str, 
 def test_amounts_that_are_none_say_how_to_write_one(text: str, currency: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         read_amount(text, currency)
+
+
+@pytest.mark.parametrize("cell", ["=1+1", "+1", "-1", "@x", "\t=1", "\r=1", "  =1", "\uff1d1"])
+def test_a_cell_that_would_be_a_formula_is_text(cell: str) -> None:
+    assert defused(cell) == f"'{cell}"
+
+
+@pytest.mark.parametrize("cell", ["", "Ada", "O'Neil", "a=1", "1-2", "ada@example.org", "2026-12-31T20:00:00Z"])
+def test_any_other_cell_stays_as_it_is(cell: str) -> None:
+    assert defused(cell) == cell
 
 
 _FIRST = date(2026, 3, 1)
