@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from apps.worker.tests.mail_reader import Page, twins
 from apps.worker.tests.worker_under_test import BOOKING_ID, NOWHERE, SITE, booking
 from minitickets_contracts.keys import event_date
+from minitickets_contracts.wording import amount_text, instant_text, start_text
 from minitickets_worker.booking_mails import compose_confirmation
-from minitickets_worker.fact_texts import amount_text, instant_text, start_text
 
 pytestmark = pytest.mark.unit
 

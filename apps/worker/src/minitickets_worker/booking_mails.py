@@ -7,8 +7,8 @@ from minitickets_contracts.messages import (
     BookingMessage,
     EventMoved,
 )
+from minitickets_contracts.wording import amount_text, instant_text, start_text
 from minitickets_worker.calendar_file import Method, calendar_file
-from minitickets_worker.fact_texts import amount_text, instant_text, start_text
 from minitickets_worker.letter import Letter, Paragraph, letter_html, letter_text
 from minitickets_worker.mail import Mail, subject_line
 from minitickets_worker.site import Site

@@ -1,7 +1,7 @@
 """The mail by which a forgotten password is set anew."""
 
 from minitickets_contracts.messages import PasswordResetRequested
-from minitickets_worker.fact_texts import instant_text
+from minitickets_contracts.wording import instant_text
 from minitickets_worker.letter import Letter, Paragraph, letter_html, letter_text
 from minitickets_worker.mail import Mail, subject_line
 from minitickets_worker.site import Site

@@ -1,6 +1,6 @@
 """How a start and an amount read to a person: the same in a mail, on a page and on a printed ticket."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 # Digits after the point where they are not two: ISO 4217, list one.
 _NO_DIGITS = ("BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF", 0)
@@ -31,6 +31,12 @@ def clock_text(starts_at: str) -> str:
 def zone_text(starts_at: str, time_zone: str) -> str:
     """``America/Los_Angeles, UTC-08:00``: which clocks are meant."""
     return f"{time_zone}, UTC{starts_at[-6:]}"
+
+
+def instant_text(instant: str) -> str:
+    """``29 November 2026, 12:00 UTC``, from ISO 8601 with an offset: when something was done, wherever that was."""
+    moment = datetime.fromisoformat(instant).astimezone(UTC)
+    return f"{moment.day} {moment:%B} {moment.year}, {moment:%H:%M} UTC"
 
 
 def minor_digits(currency: str) -> int:

@@ -1,6 +1,5 @@
 """Templates: everything escaped, an unknown name an error."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -28,16 +27,10 @@ def environment(static: StaticFiles) -> Environment:
         clock=wording.clock_text,
         zone=wording.zone_text,
         start=wording.start_text,
-        moment=moment_text,
+        moment=wording.instant_text,
         count=count_text,
     )
     return templates
-
-
-def moment_text(moment: str) -> str:
-    """An ISO 8601 time in UTC as ``12 November 2026, 14:03 UTC``."""
-    when = datetime.fromisoformat(moment).astimezone(UTC)
-    return f"{when.day} {when:%B} {when.year}, {when:%H:%M} UTC"
 
 
 def count_text(number: int, noun: str) -> str:
