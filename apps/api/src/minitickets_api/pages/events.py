@@ -74,8 +74,7 @@ async def _event_page(
 ) -> Response:
     wanted = read_input(events.EventId, {"eventId": visit.id("eventId")})
     found = await events.by_id(visit.call, wanted)
-    free = {seat.name for seat in found.seats if not seat.is_taken}
-    kept = [seat for seat in chosen if seat in free]
+    kept, lost = still_free(found.seats, chosen)
     return await visit.page(
         "event.html",
         section="events",
@@ -85,8 +84,7 @@ async def _event_page(
         rows=seat_rows(found.seats),
         seat_marks=seat_marks,
         chosen=frozenset(kept),
-        # Sold since they were chosen: on the way through the login, or a moment before the booking.
-        lost=[seat.name for seat in found.seats if seat.is_taken and seat.name in set(chosen)],
+        lost=lost,
         form=form if refusal is None else form.refused(_told(refusal, kept), fields=["seats"]),
         is_list=view == "list",
         most=MAX_SEATS_PER_BOOKING,
@@ -94,6 +92,16 @@ async def _event_page(
         # Always new: whoever sends a form again after it was refused means another wish.
         key=str(uuid4()),
     )
+
+
+def still_free(seats: Iterable[Seat], chosen: Collection[str]) -> tuple[list[str], list[str]]:
+    """Of the ``chosen`` names, in the order of the hall: the seats that are free, and those that were sold since.
+
+    That happens on the way through the login, or a moment before the booking.
+    """
+    names = frozenset(chosen)  # once: a form, or an address, may name thousands
+    wanted = [seat for seat in seats if seat.name in names]
+    return [seat.name for seat in wanted if not seat.is_taken], [seat.name for seat in wanted if seat.is_taken]
 
 
 def seat_rows(seats: Iterable[Seat]) -> list[SeatRow]:

@@ -5,6 +5,7 @@ seat 18.
 """
 
 import re
+import string
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Protocol
@@ -12,10 +13,13 @@ from typing import Protocol
 from minitickets_api.services.seat_rows import MAX_ROWS, MAX_SEATS, MAX_SEATS_PER_ROW, SeatRow
 
 _MAX_LABEL_CHARACTERS = 4  # of the procedure, so that a seat's name with its number has at most 8
+# Of a line whose spaces are single: over a run of them, neighbours that both take spaces would try every division.
 _LINE = re.compile(
-    r"(?P<first>[A-Z0-9]+)(?:\s*[-\u2013]\s*(?P<last>[A-Z0-9]+))?\s*[\s:,]\s*(?P<seats>[0-9]{1,4})"
-    r"(?:\s*\|\s*(?P<aisles>[0-9]{1,4}(?:[\s,]+[0-9]{1,4})*))?"
+    r"(?P<first>[A-Z0-9]+)(?: ?[-\u2013] ?(?P<last>[A-Z0-9]+))? ?[ :,] ?(?P<seats>[0-9]{1,4})"
+    r"(?: ?\| ?(?P<aisles>[0-9]{1,4}(?:[ ,]+[0-9]{1,4})*))?"
 )
+# Not str.upper, which makes two letters of some.
+_CAPITALS = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
 
 
 class RowsProblem(ValueError):  # noqa: N818 - it is a finding
@@ -36,10 +40,11 @@ class PlacedSeat(Protocol):
 def read_rows(text: str) -> list[SeatRow]:
     """The rows that a text describes, in its order. Raises RowsProblem, which names the line."""
     rows: list[SeatRow] = []
-    for number, line in enumerate(text.upper().splitlines(), start=1):
-        if not line.strip():
+    for number, line in enumerate(text.translate(_CAPITALS).splitlines(), start=1):
+        written = " ".join(line.split())
+        if not written:
             continue
-        found = _LINE.fullmatch(line.strip())
+        found = _LINE.fullmatch(written)
         if found is None:
             raise RowsProblem(f"Line {number} cannot be read: write a row and how many seats it has, such as A 20.")
         seats = int(found["seats"])
@@ -50,10 +55,11 @@ def read_rows(text: str) -> list[SeatRow]:
             raise RowsProblem(f"Line {number}: an aisle is after one of the seats 1 to {seats - 1}.")
         labels = _labels(found["first"], found["last"], line=number)
         rows += [SeatRow(label=label, seats=seats, aisle_after=aisles) for label in labels]
+        # At once: a short line makes many rows.
+        if len(rows) > MAX_ROWS:
+            raise RowsProblem(f"These are {len(rows)} rows by line {number}; a hall has at most {MAX_ROWS}.")
     if not rows:
         raise RowsProblem("Write at least one row, such as A 20.")
-    if len(rows) > MAX_ROWS:
-        raise RowsProblem(f"These are {len(rows)} rows; a hall has at most {MAX_ROWS}.")
     seen: set[str] = set()
     for row in rows:
         if row.label in seen:
