@@ -225,10 +225,58 @@ def test_the_edit_form_shows_the_event_as_it_is_and_sending_it_back_changes_noth
     filled = fields_of(organiser.http.get(path).text, path)
     reply = send(organiser, path)
 
-    assert {name: value for name, value in filled.items() if name != "idempotencyKey"} == draft()
+    hidden = ("idempotencyKey", "asShown")
+    assert {name: value for name, value in filled.items() if name not in hidden} == draft()
     assert reply.headers["location"] == f"/organiser/events/{event_id}?notice=changed"
     assert api.sql("select title, venue, starts_at, time_zone, price_minor, sequence from events") == before
     assert len(api.sql("select 1 from outbox where body like '%event.moved%'")) == 0
+
+
+def test_a_form_that_was_opened_before_another_edit_takes_nothing_of_that_back(api: RunningApi) -> None:
+    organiser = api.organiser()
+    event_id = published(organiser)
+    api.customer().book(event_id, "A-1")
+    path = f"/organiser/events/{event_id}/edit"
+    opened = fields_of(organiser.http.get(path).text, path)
+    moved = {"startsAt": f"{NEXT_YEAR}-12-30T19:30", "rows": "A-C 4\nD 6\nE 5", "price": "30"}
+    assert send(organiser, path, **moved).status_code == 303
+
+    # First refused, then corrected: it is still the form that was opened before.
+    refused = organiser.http.post(path, data={**opened, "title": " "})
+    again = {**opened, **fields_of(refused.text, path), "title": "Night of Engines II", "rows": "A-C 4 | 2\r\nD 6"}
+    assert organiser.http.post(path, data=again).status_code == 303
+
+    [event] = api.sql("select title, starts_at at time zone time_zone as start, price_minor, sequence from events")
+    assert event["title"] == "Night of Engines II"
+    assert f"{event['start']:%Y-%m-%dT%H:%M}" == moved["startsAt"]
+    assert (event["price_minor"], event["sequence"]) == (3000, 1)
+    assert len(api.sql("select 1 from seats where event_id = $1", event_id)) == 23
+    assert len(api.sql("select 1 from outbox where body like '%event.moved%'")) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "row"),
+    [
+        ({"currency": "JPY", "price": "2550"}, (2550, "JPY", f"{NEXT_YEAR}-12-31T20:00")),
+        ({"timeZone": "Europe/Berlin"}, (2550, "USD", f"{NEXT_YEAR}-12-31T20:00")),
+        ({"price": "0"}, (0, "USD", f"{NEXT_YEAR}-12-31T20:00")),
+        ({"asShown": "forged", "startsAt": f"{NEXT_YEAR}-11-30T20:00"}, (2550, "USD", f"{NEXT_YEAR}-11-30T20:00")),
+        ({"asShown": "", "price": "1"}, (100, "USD", f"{NEXT_YEAR}-12-31T20:00")),
+    ],
+)
+def test_what_belongs_together_is_changed_together(
+    api: RunningApi, changes: dict[str, str], row: tuple[int, str, str]
+) -> None:
+    organiser = api.organiser()
+    path = f"/organiser/events/{made(organiser)}/edit"
+
+    assert send(organiser, path, **changes).status_code == 303
+
+    [event] = api.sql("select price_minor, currency, starts_at at time zone time_zone as start from events")
+    assert (event["price_minor"], event["currency"], f"{event['start']:%Y-%m-%dT%H:%M}") == row
+    # An amount means another in another currency.
+    wrong = send(organiser, path, price="1.50", currency="JPY")
+    assert "JPY has no digits" in problems(wrong.text)["price"]
 
 
 def test_a_moved_start_says_that_everybody_is_told(api: RunningApi) -> None:

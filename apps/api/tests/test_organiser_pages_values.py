@@ -1,7 +1,11 @@
 """What organisers write and see: rows of a hall, amounts, the plot of sales."""
 
+import csv
+import io
 import re
 import string
+import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -9,7 +13,7 @@ from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from minitickets_api.pages.organiser import sales_plot
@@ -191,7 +195,22 @@ def test_a_cell_that_would_be_a_formula_is_text(cell: str) -> None:
     assert defused(cell) == f"'{cell}"
 
 
-@pytest.mark.parametrize("cell", ["", "Ada", "O'Neil", "a=1", "1-2", "ada@example.org", "2026-12-31T20:00:00Z"])
+@given(st.text(";|,\"' =+-@\uff1d1a", max_size=12))
+@example("a;=1+1;b")
+@example('a"; "=1')
+def test_no_cell_is_a_formula_whichever_separator_a_spreadsheet_parts_the_line_at(name: str) -> None:
+    line = io.StringIO()
+    csv.writer(line).writerow(["1", defused(name), "2"])
+
+    for separator in ",;|":
+        for cells in (line.getvalue().split(separator), *csv.reader([line.getvalue()], delimiter=separator)):
+            # Programs drop what stands around a cell before they look at it.
+            assert not [cell for cell in cells if cell.strip(' \r\n"').startswith(tuple("=+-@\uff1d"))], cells
+
+
+@pytest.mark.parametrize(
+    "cell", ["", "Ada", "O'Neil", "a=1", "1-2", "ada@example.org", "2026-12-31T20:00:00Z", "Ada; Bo", "a|b"]
+)
 def test_any_other_cell_stays_as_it_is(cell: str) -> None:
     assert defused(cell) == cell
 
@@ -232,3 +251,17 @@ def test_a_plot_is_a_picture_that_runs_loads_and_betrays_nothing(
 def test_the_scale_of_a_plot_counts_in_whole_seats() -> None:
     picture = sales_plot.draw([(_FIRST, 3)]).decode()
     assert re.findall(r">([0-9.,]+)<", picture)[:4] == ["0", "1", "2", "3"]
+
+
+def test_drawing_leaves_the_imports_of_the_process_as_they_were() -> None:
+    program = """
+import sys
+from datetime import date
+from minitickets_api.pages.organiser import sales_plot
+finders = list(sys.meta_path)
+assert sales_plot.draw([(date(2026, 3, 1), 4)]).startswith(b"<?xml")
+assert sys.meta_path == finders, sys.meta_path
+"""
+    # A process of its own: here it may have been imported before.
+    ran = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 0, ran.stderr

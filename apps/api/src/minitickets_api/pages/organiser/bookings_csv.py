@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import AsyncIterator, Sequence
 
 from minitickets_api.pages.organiser.amounts import amount_input
@@ -13,6 +14,9 @@ _HEADINGS = (
 )  # fmt: skip
 # A spreadsheet takes a cell that begins so for a formula, and runs it: names are whatever somebody typed.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001 - some read wide forms too
+# Where decimals have a comma, spreadsheets part a line at its semicolons, and others at whatever they guess: what
+# follows one in a name begins a cell there; so may a quote, where quotes are doubled.
+_LATER_FORMULA = re.compile(f'([,;|"][\\s"\']*)(?=[{re.escape("".join(_FORMULA))}])')
 _BYTE_ORDER_MARK = "\ufeff"  # without it, Excel takes UTF-8 for something else
 
 
@@ -30,7 +34,8 @@ async def table(pieces: AsyncIterator[Sequence[EventBooking]]) -> AsyncIterator[
 
 
 def defused(cell: str) -> str:
-    """``cell`` as text to every spreadsheet: after an apostrophe if it would be a formula."""
+    """``cell`` as text to every spreadsheet: an apostrophe before all that would be a formula."""
+    cell = _LATER_FORMULA.sub(r"\1'", cell)
     return f"'{cell}" if cell.startswith(_FORMULA) or cell.lstrip().startswith(_FORMULA) else cell
 
 

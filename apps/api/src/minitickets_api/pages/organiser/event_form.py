@@ -1,5 +1,6 @@
 """The form of an event: a new one's, and one's to change."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -34,6 +35,9 @@ _LABELS = {
 _REGIONS = frozenset(
     ("Africa", "America", "Antarctica", "Arctic", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific")
 )
+# One says what the other means, so they are changed together.
+_TOGETHER = (("startsAt", "timeZone"), ("price", "currency"))
+_MARK_CHARACTERS = 16
 _MAX_PRICE_MINOR = 1_000_000_000  # the procedure's and the table's
 _CURRENCIES = ("AUD", "BRL", "CAD", "CHF", "CZK", "DKK", "EUR", "GBP", "INR", "JPY", "NOK", "NZD", "PLN", "SEK", "USD")
 
@@ -51,6 +55,11 @@ class _Filled:
     rows: str = ""
     price: str = ""
     currency: str = ""
+
+    def by_field(self) -> Mapping[str, str]:
+        """By the form's names, in its order."""
+        values = (self.title, self.venue, self.starts_at, self.time_zone, self.rows, self.price, self.currency)
+        return dict(zip(_LABELS, values, strict=True))
 
 
 async def new_form(visit: Visit) -> Response:
@@ -76,7 +85,7 @@ async def edit_form(visit: Visit) -> Response:
 async def update(visit: Visit) -> Response:
     event = await own_event(visit)
     form = await visit.form()
-    fields = [name for name in _LABELS if name != "rows" or rows_of(event.seats) is not None]
+    fields = [name for name in _changed(form) if name != "rows" or rows_of(event.seats) is not None]
     try:
         wanted = _read(own_events.UpdateEvent, form, fields=fields, eventId=event.event_id)
         updated = await own_events.update(visit.call, wanted)
@@ -85,6 +94,26 @@ async def update(visit: Visit) -> Response:
             raise
         return await _edit_page(visit, event, form, refusal=reason)
     return visit.go(f"/organiser/events/{event.event_id}", notice="moved" if updated.told_bookings else "changed")
+
+
+def _changed(form: Form) -> list[str]:
+    """The fields that somebody changed.
+
+    The rest is left as it is by now: a form that was opened before another edit must not take that back, least of all
+    a move that everybody was mailed about.
+    """
+    marks = form.text("asShown").split()
+    if len(marks) != len(_LABELS):  # not our page's form: all that it says is meant
+        return list(_LABELS)
+    changed = {name for name, mark in zip(_LABELS, marks, strict=True) if _mark(form.text(name)) != mark}
+    changed.update(name for pair in _TOGETHER if changed & set(pair) for name in pair)
+    return [name for name in _LABELS if name in changed]
+
+
+def _mark(text: str) -> str:
+    """What tells whether a field was changed; browsers send lines with their own ends."""
+    lines = "\n".join(text.strip().splitlines())
+    return hashlib.sha256(lines.encode()).hexdigest()[:_MARK_CHARACTERS]
 
 
 def _is_about_the_form(reason: Refusal) -> bool:
@@ -148,6 +177,8 @@ async def _page(
         labels=_LABELS,
         action=action,
         given=given,
+        # A refused form still shows what its first page did.
+        as_shown=form.text("asShown") or " ".join(map(_mark, given.by_field().values())),
         has_rows=has_rows,
         zones=_zones(),
         currencies=_CURRENCIES,
