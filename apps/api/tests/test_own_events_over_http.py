@@ -123,6 +123,10 @@ def test_the_same_key_makes_one_event_and_another_wish_under_it_is_a_conflict(ap
 IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
     ({"title": " "}, "title"),
     ({"title": "a" * 201}, "title"),
+    ({"title": "Night \u202egnp.exe"}, "title"),
+    ({"title": "\u200b\u200d"}, "title"),
+    ({"title": "\u3164 \u2800"}, "title"),
+    ({"venue": "\u2067Old Mill"}, "venue"),
     ({"title": "Night\r\nBcc: eve@example.org"}, "title"),
     ({"venue": "\u2028"}, "venue"),
     ({"startsAt": "2027-02-29T20:00"}, "startsAt"),

@@ -18,6 +18,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic.alias_generators import to_camel
 
 from minitickets_api.database import command_pool, connection
+from minitickets_api.readable_text import readable
 from minitickets_api.refusals import Refusal
 from minitickets_api.services.accounts import normalise_email, normalise_name
 from minitickets_api.services.event_seats import put_seats
@@ -37,7 +38,7 @@ class SeedError(RuntimeError):
 
 
 def _text(value: str) -> str:
-    return fields.text("text", value.strip(), longest=200)
+    return readable(value, longest=200)
 
 
 def _checked_password(value: str) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from minitickets_api.readable_text import readable
 from minitickets_api.services.accounts import MAX_EMAIL_CHARACTERS, MAX_NAME_CHARACTERS, normalise_email, normalise_name
 from minitickets_api.services.passwords import MAX_CHARACTERS, MIN_CHARACTERS
 from minitickets_api.venue_time import known_zones
@@ -34,7 +35,7 @@ def _different(names: list[str]) -> list[str]:
 
 
 def _text(value: str) -> str:
-    return _contract(lambda field, text: fields.text(field, text, longest=MAX_TEXT_CHARACTERS))(value.strip())
+    return readable(value, longest=MAX_TEXT_CHARACTERS)
 
 
 def _local_start(value: str) -> str:

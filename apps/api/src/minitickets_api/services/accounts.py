@@ -9,13 +9,12 @@ from uuid import uuid4
 import asyncpg
 
 from minitickets_api.database import connection
+from minitickets_api.readable_text import readable
 from minitickets_api.refusals import Code, Refusal
 from minitickets_contracts import fields
 
 MAX_EMAIL_CHARACTERS = 254  # RFC 5321's path less its brackets
 MAX_NAME_CHARACTERS = 200  # what a message may carry (contracts)
-# In a mail they would turn round the words that follow the name.
-_WRITING_DIRECTION = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _LOCAL_PART = re.compile(r"[^\s@<>()\[\]\\,;:\"]{1,64}")
 
 
@@ -70,16 +69,7 @@ def normalise_email(text: str) -> str:
 
 def normalise_name(text: str) -> str:
     """A person's name, trimmed. Raises ValueError for one that a message could not carry, or that nobody could read."""
-    name = text.strip()
-    try:
-        fields.text("name", name, longest=MAX_NAME_CHARACTERS)
-    except fields.ContractError as error:
-        raise ValueError(error.problem) from None
-    if not any(character.isprintable() and not character.isspace() for character in name):
-        raise ValueError("must not be blank")
-    if _WRITING_DIRECTION.search(name):
-        raise ValueError("must not contain characters that change the direction of writing")
-    return name
+    return readable(text, longest=MAX_NAME_CHARACTERS)
 
 
 class Accounts:
