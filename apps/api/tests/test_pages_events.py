@@ -55,6 +55,35 @@ def test_a_draft_is_shown_to_its_organiser_alone(api: RunningApi) -> None:
         assert other.http.get(path).status_code == 404
 
 
+def test_a_draft_says_that_it_cannot_be_booked_yet_to_who_tries_and_is_nothing_to_others(api: RunningApi) -> None:
+    organiser = api.organiser()
+    path = f"/events/{api.event(organiser, published=False)}"
+    form = see(organiser.http, path).form(f"{path}/book")
+
+    refused = WebPage(send(organiser.http, form, seat="A-1"))
+
+    assert refused.status == 404
+    assert "Its seats can be booked once you have published it" in refused.text
+    assert refused.form(f"{path}/book").values("seat") == ["A-1"]
+    for other in (api.customer(), api.organiser()):
+        told = WebPage(send(other.http, form, seat="A-1"))
+        assert (told.status, told.title.partition(" · ")[0]) == (404, "There is no such page")
+    assert api.footprint()["bookings"] == 0
+
+
+def test_a_seat_that_its_organiser_took_away_is_named_and_the_rest_of_the_choice_stays(api: RunningApi) -> None:
+    event_id = api.event(api.organiser(), seats=3)
+    ada = api.customer().http
+    form = see(ada, f"/events/{event_id}").form(f"/events/{event_id}/book")
+    api.sql("delete from seats where seat = 'A-3'")
+
+    refused = WebPage(send(ada, form, seat=["A-2", "A-3"]))
+
+    assert refused.status == 400
+    assert "There is no seat A-3 any more. The rest of your choice is still here." in refused.text
+    assert refused.form(f"/events/{event_id}/book").values("seat") == ["A-2"]
+
+
 def test_an_event_that_has_begun_offers_no_seats(api: RunningApi) -> None:
     event_id = api.event(api.organiser())
     ada = api.customer().http

@@ -219,6 +219,43 @@ def test_a_form_that_no_browser_of_ours_sends_is_refused_with_a_page(
     assert WebPage(reply).all("h1")
 
 
+def test_an_empty_form_is_answered_in_words_for_people(api: RunningApi) -> None:
+    stage = _Stage(api)
+    before = api.footprint()
+    answered = 0
+    for path in sorted(_paths("POST") - {"/logout"}):
+        for person in (stage.customer, stage.organiser):
+            reply = person.http.post(_fill(path, stage.event_id, stage.booking_id), data={"nothing": ""})
+            if reply.status_code == 303:  # nothing to do: its event is published, say
+                continue
+            answered += 1
+            page = WebPage(reply)
+            assert 400 <= page.status < 500, path
+            assert not re.search(r"pattern|\^\[|[Ff]ield required|[Ii]nput should|idempotencyKey", page.text), page.text
+    assert answered > 10
+    assert api.footprint() == before
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("/?cursor=" + "x" * 600, "cursor: Use at most 512 characters."),
+        ("/?cursor=x", "not one of this list"),
+        ("/bookings?cursor=" + "x" * 600, "cursor: Use at most 512 characters."),
+        ("/organiser/events/{eventId}/bookings?search=" + "x" * 201, "search: Use at most 200 characters."),
+    ],
+)
+def test_an_address_that_asks_for_what_cannot_be_is_told_what_is_wrong_with_it(
+    api: RunningApi, path: str, told: str
+) -> None:
+    stage = _Stage(api)
+
+    page = WebPage(stage.organiser.http.get(_fill(path, stage.event_id, "")))
+
+    assert page.status == 400
+    assert told in page.text
+
+
 def test_a_fault_of_ours_is_a_page_that_tells_its_number_and_nothing_else(api: RunningApi) -> None:
     ada = api.customer().http
     api.sql("alter table events rename to elsewhere")

@@ -63,8 +63,7 @@ async def book(visit: Visit) -> Response:
             return visit.go_to_login(f"/events/{event_id}?{seats}")
         booking = await bookings.create(visit.call, wanted)
     except Refusal as reason:
-        if reason.code is Code.NOT_FOUND:
-            raise
+        # Not found at all, or a draft, which its organiser sees.
         return await _event_page(visit, form, chosen=chosen, view=view, refusal=reason)
     return visit.go(f"/bookings/{booking.booking_id}", notice="booked")
 
@@ -111,10 +110,16 @@ def seat_rows(seats: Iterable[Seat]) -> list[SeatRow]:
 
 def _told(reason: Refusal, kept: Collection[str]) -> Refusal:
     """``reason`` as somebody reads it who has a seat map before them."""
+    if reason.code is Code.NOT_FOUND:
+        return Refusal(reason.code, "This is a draft. Its seats can be booked once you have published it.")
+    named = reason.details.get("seats")
+    taken = named if isinstance(named, list) else []
+    if reason.code is Code.BAD_REQUEST and taken:
+        rest = "The rest of your choice is still here." if kept else "Choose others."
+        return Refusal(reason.code, f"There is no seat {', '.join(map(str, taken))} any more. {rest}")
     if reason.code is not Code.CONFLICT:
         return reason
-    taken = reason.details.get("seats")
-    if not isinstance(taken, list):
+    if not taken:
         return Refusal(Code.CONFLICT, "This form had been sent before. Look at your bookings, or send it again.")
     names = ", ".join(str(seat) for seat in taken)
     was = "was" if len(taken) == 1 else "were"

@@ -96,6 +96,9 @@ def _advice(problem: Mapping[str, Any]) -> str:
             )
         case "string_too_long":
             return f"Use at most {limits['max_length']} characters."
+        case "string_pattern_mismatch":
+            # The pattern is for programs; a person did not type what has one.
+            return "This form is not whole. Load its page again and send it once more."
         case "too_short":
             return f"Choose at least {limits['min_length']}."
         case "too_long":

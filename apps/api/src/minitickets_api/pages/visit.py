@@ -117,7 +117,11 @@ class Visit:
             refusal=reason,
             bucket_url=None,
             may_zip=True,
-            values={"title": _TITLES.get(reason.code, "That did not work"), "message": reason.message},
+            values={
+                "title": _TITLES.get(reason.code, "That did not work"),
+                "message": reason.message,
+                "issues": _beyond(reason),
+            },
         )
 
     def go_to_login(self, path: str) -> Response:
@@ -172,6 +176,13 @@ class Visit:
             headers["retry-after"] = str(wait)
         status = refusal.code.http_status if refusal else 200
         return Response(body, status_code=status, media_type="text/html", headers=headers)
+
+
+def _beyond(reason: Refusal) -> list[str]:
+    """What is wrong with each field, unless the message says it."""
+    issues = reason.details.get("issues")
+    told = [(str(issue["path"]), str(issue["message"])) for issue in issues] if isinstance(issues, list) else []
+    return [f"{path}: {problem}" for path, problem in told if problem not in reason.message]
 
 
 def content_security_policy(bucket_url: str | None) -> str:
