@@ -2,7 +2,7 @@
 
 import re
 import secrets
-from datetime import date
+from datetime import date, timedelta
 
 import pytest
 from playwright.sync_api import Page, Response, expect
@@ -110,8 +110,9 @@ def test_pages_of_an_organiser_are_pictured_and_accessible(
         page.goto(window.address(path))
         look_at(page, name, screen=screen)
         _fits(page, name)
-    describe_event(page, title=f"Recital {secrets.token_hex(3)}", day=date(2099, 12, 31))
+    describe_event(page, title=f"Recital {secrets.token_hex(3)}", day=date.today() + timedelta(days=40))
     page.get_by_role("button", name="Make the draft").click()
+    expect(page.get_by_role("link", name="Publish")).to_be_visible()
     own = page.url.partition("?")[0]
     look_at(page, "organiser-draft", screen=screen)
     page.goto(f"{own}/publish")
