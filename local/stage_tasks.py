@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from local.control_client import ControlClient, RefusedError
+from local.control_client import ControlClient, NothingFoundError, RefusedError
 from local.processes import ProcessError
 from local.stage_folder import StageFolder
 from ops.grant.role_grant import TaskEnd
@@ -28,6 +28,8 @@ class StageTasks:
         wanted = {"command": list(command), "environment": {}, "seconds": _LONGEST_SECONDS}
         try:
             done = client.post("/tasks", wanted, seconds=_ANSWER_SECONDS)
+        except NothingFoundError as error:
+            raise Refusal(f"Nothing was changed: {error}. Stop the stage and start it with COMPUTE=on") from error
         except (ProcessError, RefusedError) as error:
             raise Failure(f"The task could not be run: {error}") from error
         finally:

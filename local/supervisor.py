@@ -24,6 +24,7 @@ from local.children import Children
 from local.control_api import ControlApi, Parts, Readiness
 from local.emulator import Clients, Emulator, start_emulator
 from local.generation import LostHalfError, check_generation, forget_generation
+from local.handlers.handler import InvokeError
 from local.handlers.lookups import look_up
 from local.handlers.registry import HANDLERS
 from local.handlers.tasks import run_task
@@ -214,7 +215,7 @@ def _task_runner(platform: Platform, store: ResourceStore) -> Callable[..., tupl
     def run(*, command: list[str], environment: Mapping[str, str], seconds: float) -> tuple[int, str]:
         definitions = store.of_type(_TASK_DEFINITION)
         if not definitions:
-            raise ProcessError("there is no task definition to run a task of: compute is switched off")
+            raise InvokeError("compute is switched off, so there is nothing to run a task in")
         done = run_task(
             platform, dict(definitions[-1].outputs), command=command, environment=environment, seconds=seconds
         )

@@ -59,6 +59,12 @@ def test_a_task_that_could_not_be_run_says_why(folder: StageFolder, platform_the
         StageTasks(folder)(COMMAND)
 
 
+def test_where_compute_is_off_it_is_refused_with_what_to_do(folder: StageFolder, platform_there: Platform) -> None:
+    platform_there.reply = json_reply({"error": "compute is switched off"}, status=404)
+    with pytest.raises(Refusal, match=r"Nothing was changed: compute is switched off.*COMPUTE=on"):
+        StageTasks(folder)(COMMAND)
+
+
 def test_without_a_running_platform_it_is_refused_with_what_to_do(folder: StageFolder) -> None:
     with pytest.raises(Refusal, match=r"no platform runs on .*`make local` starts one"):
         StageTasks(folder)(COMMAND)
