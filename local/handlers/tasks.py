@@ -136,6 +136,9 @@ def container_environment(
             platform.say(
                 f"replaced: {name}={replacement} in {container['name']}: the servers of this machine have no TLS"
             )
+    # With a real stage's origin, the pages would refuse every form that is sent from this machine.
+    if origin := values.pop("PUBLIC_URL", None):
+        platform.say(f"replaced: no PUBLIC_URL={origin} in {container['name']}: it answers at 127.0.0.1")
     return {
         "PATH": "/usr/bin:/bin",
         "LC_ALL": "C.UTF-8",

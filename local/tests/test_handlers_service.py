@@ -223,6 +223,13 @@ def test_a_task_gets_the_programs_environment_its_secrets_and_what_the_platform_
     assert any("replaced: DB_SSLMODE=disable" in line for line in stage.said.lines)
 
 
+def test_a_task_takes_forms_from_this_machine_whatever_origin_its_stage_has(stage: HandledStage, api: Api) -> None:
+    there = api.container(environment={"PUBLIC_URL": "https://tickets.example.org"})
+    stage.create(SERVICE, "api", **api.service(api.define(there)))
+    assert "PUBLIC_URL" not in api.get()
+    assert any("replaced: no PUBLIC_URL=https://tickets.example.org" in line for line in stage.said.lines)
+
+
 def test_the_control_plane_shows_the_service_and_its_healthy_target(stage: HandledStage, api: Api) -> None:
     task = api.define(api.container())
     stage.create(SERVICE, "api", **api.service(task))
