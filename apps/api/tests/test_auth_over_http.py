@@ -208,7 +208,20 @@ def test_only_a_token_of_the_right_form_is_looked_up(cookies: list[str], token: 
 
 @pytest.mark.parametrize(
     "name",
-    ["", "   ", "\u200b", "\u202eadA", "A\nB", "A\rBcc: eve@example.org", "A\x85B", "A\u2028B", "A" * 201, "\x07"],
+    [
+        "",
+        "   ",
+        "\u200b",
+        "\ufe0f\u034f",
+        "\u3164",
+        "\u202eadA",
+        "A\nB",
+        "A\rBcc: eve@example.org",
+        "A\x85B",
+        "A\u2028B",
+        "A" * 201,
+        "\x07",
+    ],
 )
 def test_a_name_that_no_mail_could_carry_is_refused(name: str, api: RunningApi) -> None:
     reply = api.stranger().mutate("auth.register", {"email": "a@example.org", "name": name, "password": PASSWORD})

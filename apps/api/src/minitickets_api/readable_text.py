@@ -1,6 +1,7 @@
 """Texts that somebody typed and others read: names of people, of events and of places."""
 
 import re
+import unicodedata
 
 from minitickets_contracts import fields
 
@@ -17,8 +18,18 @@ def readable(text: str, *, longest: int) -> str:
         fields.text("text", text, longest=longest)
     except fields.ContractError as error:
         raise ValueError(error.problem) from None
-    if not any(character.isprintable() and not character.isspace() and character not in _BLANK for character in text):
+    if not any(map(_is_seen, text)):
         raise ValueError("must not be blank")
     if _WRITING_DIRECTION.search(text):
         raise ValueError("must not contain characters that change the direction of writing")
     return text
+
+
+def _is_seen(character: str) -> bool:
+    """Whether it leaves a mark of its own; accents and variation selectors need a letter to stand on."""
+    return (
+        character.isprintable()
+        and not character.isspace()
+        and character not in _BLANK
+        and unicodedata.category(character) not in ("Mn", "Me")
+    )
