@@ -1,4 +1,4 @@
-# The only entry point. Each target says what it does behind `##`; `make help` prints those lines.
+# The only entry point. Each target says what it does behind `##`; `make help` prints those lines below their `##@` heading.
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -13,9 +13,11 @@ BIN := .venv/bin
 
 .PHONY: help
 help: ## Show this list
-	@grep -hE '^[a-z][a-zA-Z_-]*:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{ printf "  make %-18s %s\n", $$1, $$2 }'
+	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z][a-zA-Z_-]*:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# Environments. A stamp is newer than its lock, so that a second run has nothing to do.
+##@ Environments
+# A stamp is newer than its lock, so that a second run has nothing to do.
 ENV := .venv/.stamp
 EMULATOR_ENV := .local/emulator/.stamp
 AUDITOR_ENV := .local/auditor/.stamp
@@ -67,7 +69,7 @@ lock: $(ENV) ## Write the locks anew from pyproject.toml (no address gets into t
 	@$(LOCK) --group tickets --constraint requirements.lock --output-file apps/tickets/requirements.lock
 	@sed -n '/^uv==/,/[^\\]$$/p' requirements.lock > local/installer.lock
 
-# Checks
+##@ Checks
 .PHONY: format
 format: $(ENV) ## Format the code and mend what the linter can mend
 	@$(BIN)/ruff check --fix --quiet . || true
@@ -99,7 +101,8 @@ ARGS ?=
 bench: $(ENV) $(EMULATOR_ENV) $(ZIPS) ## Measure what demo and rehearsal cost in CPU, as ratios to a calibration; 1 if above a limit
 	@$(BIN)/python -m benchmarks.platform
 
-# Artifacts. Folders are prerequisites too: a deleted file changes only its folder's time.
+##@ Artifacts
+# Folders are prerequisites too: a deleted file changes only its folder's time.
 ZIPS := dist/worker.zip dist/tickets.zip
 ZIP_SOURCES := ops/artifacts.py $(wildcard apps/worker/requirements.lock apps/tickets/requirements.lock) \
 	$(shell find apps/worker/src apps/tickets/src packages/contracts/src -name __pycache__ -prune -o -print)
@@ -110,7 +113,8 @@ build: $(ZIPS) ## Build the functions' zips (dist/worker.zip, dist/tickets.zip)
 $(ZIPS): dist/%.zip: $(ZIP_SOURCES) $(ENV)
 	@$(BIN)/python -m ops.artifacts $*
 
-# AWS. Each is one run of `python -m ops.…`, which checks first what it needs and exits 2 with nothing changed if that is
+##@ On AWS (STAGE=dev unless you say otherwise)
+# Each is one run of `python -m ops.…`, which checks first what it needs and exits 2 with nothing changed if that is
 # missing. YES=1 answers its questions, RESTORE_FROM=, BASE_IMAGE= and CONTAINER_ENGINE= reach it as they are.
 AWS_TARGETS := push preview up destroy outputs compute-on compute-off data-on data-off sleep wake
 $(AWS_TARGETS): export STAGE := $(STAGE)
@@ -153,7 +157,8 @@ grant: export STAGE := $(STAGE)
 grant: $(ENV) ## Make EMAIL= an organiser of STAGE (REVOKE=1: no longer); the account must be registered
 	@$(BIN)/python -m ops.grant
 
-# The local platform. Its state is below .local/state/<stage>; nothing else on this machine is touched.
+##@ On this machine, without AWS (STAGE=dev unless you say otherwise)
+# Its state is below .local/state/<stage>; nothing else on this machine is touched.
 SEATS ?= 3
 CUSTOMERS ?= 1
 COMPUTE ?= on
