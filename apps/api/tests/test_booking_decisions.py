@@ -15,6 +15,7 @@ from minitickets_api.services.booking_decisions import (
     BookingCustomer,
     BookingRequest,
     LockedEvent,
+    Offer,
     Situation,
     decide,
     new_ids,
@@ -27,6 +28,8 @@ NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 EVENTS = [uuid.UUID(int=number) for number in range(1, 5)]
 PEOPLE = [uuid.UUID(int=100 + number) for number in range(3)]
 SEATS = ["A-1", "A-2", "A-3", "A-4"]
+# Of the events below, those that have not begun.
+OFFER = Offer(price_minor=100, currency="EUR", starts_at="2027-11-01T13:00:00+01:00", venue="Venue")
 
 
 def event(event_id: uuid.UUID, *, is_published: bool = True, has_begun: bool = False) -> LockedEvent:
@@ -72,6 +75,7 @@ def booking_requests(draw: st.DrawFn) -> BookingRequest:
         idempotency_key=draw(st.sampled_from(["k1", "k2", "k3", "k4"])),
         input_hash=hash_input({"eventId": str(event_id), "seats": sorted(seats)}),
         correlation_id="c",
+        offer=draw(st.sampled_from([None, OFFER, replace(OFFER, price_minor=OFFER.price_minor - 1)])),
     )
 
 
@@ -120,3 +124,37 @@ def test_no_seat_is_sold_twice_and_no_key_books_twice(
     assert not taken & set(sold)
     keys = [booking.request.key for booking in new]
     assert len(keys) == len(set(keys))
+
+
+def test_a_booking_on_other_terms_is_refused_with_those_of_today_and_leaves_its_seats_to_the_next() -> None:
+    events = {EVENTS[0]: event(EVENTS[0])}
+    start = Situation(events=events, seats={(EVENTS[0], "A-1"): False}, remembered={})
+
+    def wants(offer: Offer | None, key: str) -> BookingRequest:
+        booking_id, message_id = new_ids()
+        return BookingRequest(
+            booking_id=booking_id,
+            message_id=message_id,
+            user_id=PEOPLE[0],
+            event_id=EVENTS[0],
+            customer=BookingCustomer(user_id=str(PEOPLE[0]), email="a@example.com", name="Ada"),
+            seats=("A-1",),
+            idempotency_key=key,
+            input_hash=b"h",
+            correlation_id="c",
+            offer=offer,
+        )
+
+    stale = [
+        replace(OFFER, price_minor=99),
+        replace(OFFER, currency="USD"),
+        replace(OFFER, starts_at="2027-11-01T12:00:00+00:00"),
+        replace(OFFER, venue="Elsewhere"),
+    ]
+    requests = [wants(offer, str(number)) for number, offer in enumerate([*stale, OFFER])]
+
+    *refused, booked = decide(requests, start).outcomes
+
+    today = {"priceMinor": 100, "currency": "EUR", "startsAt": OFFER.starts_at, "venue": "Venue"}
+    assert all(isinstance(one, Refusal) and one.details == {"offer": today} for one in refused)
+    assert isinstance(booked, BookingView)

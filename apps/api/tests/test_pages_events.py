@@ -84,6 +84,46 @@ def test_a_seat_that_its_organiser_took_away_is_named_and_the_rest_of_the_choice
     assert refused.form(f"/events/{event_id}/book").values("seat") == ["A-2"]
 
 
+@pytest.mark.parametrize(
+    ("change", "shown"),
+    [
+        ("price_minor = 9900", "USD 99.00 a seat"),
+        ("currency = 'EUR'", "EUR 25.00 a seat"),
+        ("starts_at = '2099-01-01T07:30:00Z'", "Wednesday, 31 December 2098, 23:30"),
+        ("venue = 'New Mill'", "New Mill"),
+    ],
+)
+def test_nobody_books_on_other_terms_than_their_page_had_shown(api: RunningApi, change: str, shown: str) -> None:
+    event_id = api.event(api.organiser(), seats=3)
+    path = f"/events/{event_id}"
+    ada = api.customer().http
+    form = see(ada, path).form(f"{path}/book")
+    api.sql(f"update events set {change} where event_id = $1", event_id)  # noqa: S608 - of the cases above
+
+    refused = WebPage(send(ada, form, seat=["A-1", "A-2"]))
+
+    assert refused.status == 409
+    assert "changed while you were choosing" in refused.text
+    assert shown in refused.text
+    again = refused.form(f"{path}/book")
+    assert again.values("seat") == ["A-1", "A-2"]
+    assert api.footprint()["bookings"] == 0
+    # Whoever agrees to what they see now gets the seats; whoever sends that form twice, the same booking.
+    booked = [send(ada, again).headers["location"] for _ in range(2)]
+    api.sql("update events set price_minor = 100 where event_id = $1", event_id)
+    assert {*booked, send(ada, again).headers["location"]} == {booked[0]}
+    assert api.footprint()["bookings"] == 1
+
+
+def test_an_offer_that_is_none_books_nothing(api: RunningApi) -> None:
+    path = f"/events/{api.event(api.organiser())}"
+    ada = api.customer().http
+    form = see(ada, path).form(f"{path}/book")
+    for wrong in ({"priceMinor": "a lot"}, {"currency": ""}, {"startsAt": "soon"}, {"venue": "x" * 300}):
+        assert WebPage(send(ada, form, seat="A-1", **wrong)).status in (400, 409), wrong
+    assert api.footprint()["bookings"] == 0
+
+
 def test_an_event_that_has_begun_offers_no_seats(api: RunningApi) -> None:
     event_id = api.event(api.organiser())
     ada = api.customer().http

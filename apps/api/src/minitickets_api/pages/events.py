@@ -1,6 +1,6 @@
 """Pages of events: what is on, and one event with its seats to book."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from urllib.parse import urlencode
@@ -55,7 +55,7 @@ async def book(visit: Visit) -> Response:
     event_id = visit.id("eventId")
     form = await visit.form()
     chosen, view = form.texts("seat"), form.text("view")
-    given = {"eventId": event_id, "seats": chosen, "idempotencyKey": form.text("idempotencyKey")}
+    given = {"eventId": event_id, "seats": chosen, "idempotencyKey": form.text("idempotencyKey"), **_offer(form)}
     try:
         wanted = read_input(bookings.CreateBooking, given)
         if await visit.call.user() is None:
@@ -93,6 +93,15 @@ async def _event_page(
     )
 
 
+def _offer(form: Form) -> Mapping[str, object]:
+    """What the page that was sent had shown of price, start and place."""
+    shown = {name: form.text(name) for name in ("priceMinor", "currency", "startsAt", "venue")}
+    if not any(shown.values()):
+        return {}
+    price = shown["priceMinor"]
+    return {"offer": {**shown, "priceMinor": int(price) if price.isdecimal() and len(price) < 12 else price}}
+
+
 def still_free(seats: Iterable[Seat], chosen: Collection[str]) -> tuple[list[str], list[str]]:
     """Of the ``chosen`` names, in the order of the hall: the seats that are free, and those that were sold since.
 
@@ -119,6 +128,12 @@ def _told(reason: Refusal, kept: Collection[str]) -> Refusal:
         return Refusal(reason.code, f"There is no seat {', '.join(map(str, taken))} any more. {rest}")
     if reason.code is not Code.CONFLICT:
         return reason
+    if "offer" in reason.details:
+        return Refusal(
+            Code.CONFLICT,
+            "The event was changed while you were choosing. Look at its price, start and venue once more: they are as"
+            " this page shows them now. Book if that suits you.",
+        )
     if not taken:
         return Refusal(Code.CONFLICT, "This form had been sent before. Look at your bookings, or send it again.")
     names = ", ".join(str(seat) for seat in taken)

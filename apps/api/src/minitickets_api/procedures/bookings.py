@@ -1,21 +1,43 @@
 """Booking seats."""
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from minitickets_api.procedures.call import Call
-from minitickets_api.procedures.fields import Cursor, Id, IdempotencyKey, PageSize, Seats
+from minitickets_api.procedures.fields import (
+    MAX_TEXT_CHARACTERS,
+    Currency,
+    Cursor,
+    Id,
+    IdempotencyKey,
+    PageSize,
+    PriceMinor,
+    Seats,
+)
 from minitickets_api.queries import bookings
 from minitickets_api.queries.booking_progress import booking_progress
 from minitickets_api.services import rate_limits
+from minitickets_api.services.booking_decisions import Offer
 from minitickets_api.services.bookings import BookingCustomer
 from minitickets_api.trpc.registry import Input, Output, Registry
 
 
+class SeenOffer(Input):
+    """What the person was shown of the event."""
+
+    price_minor: PriceMinor
+    currency: Currency
+    starts_at: Annotated[str, Field(max_length=25)]
+    venue: Annotated[str, Field(max_length=MAX_TEXT_CHARACTERS)]
+
+
 class CreateBooking(Input):
-    """Which seats of which event."""
+    """Which seats of which event. With `offer`, nothing is booked on other terms than those."""
 
     event_id: Id
     seats: Seats
+    offer: SeenOffer | None = None
     idempotency_key: IdempotencyKey
 
 
@@ -97,7 +119,8 @@ class BookingList(Output):
 async def create(call: Call, wanted: CreateBooking) -> Booking:
     """Book all these seats, or none of them. The mail and the tickets follow.
 
-    CONFLICT: some are taken (`seats` names them), or the key was used for something else. NOT_FOUND: no such event.
+    CONFLICT: some are taken (`seats` names them), the event was changed since it looked like `offer` (the refusal's is
+    today's), or the key was used for something else. NOT_FOUND: no such event.
     BAD_REQUEST: no such seat, or the event has begun. The same key and input again: the same booking.
     """
     user = await call.require_session()
@@ -107,6 +130,7 @@ async def create(call: Call, wanted: CreateBooking) -> Booking:
         seats=wanted.seats,
         idempotency_key=wanted.idempotency_key,
         correlation_id=call.correlation_id,
+        offer=None if wanted.offer is None else Offer(**wanted.offer.model_dump()),
     )
     return Booking.model_validate(made)
 

@@ -23,9 +23,22 @@ class BookingCustomer:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Offer:
+    """What somebody books on: the price of a seat, in minor units of ``currency``, and when and where it is.
+
+    ``starts_at`` is the venue's local time with its UTC offset.
+    """
+
+    price_minor: int
+    currency: str
+    starts_at: str
+    venue: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class BookingRequest:
     """A checked request: 1 to 10 different seat names. The ids are drawn before the first attempt, so that a booking
-    keeps them through all attempts."""
+    keeps them through all attempts. ``offer`` is what the person was shown, if that is known."""
 
     booking_id: UUID
     message_id: UUID
@@ -36,6 +49,7 @@ class BookingRequest:
     idempotency_key: str
     input_hash: bytes
     correlation_id: str
+    offer: Offer | None = None
 
     @property
     def key(self) -> tuple[UUID, str]:
@@ -103,6 +117,7 @@ def decide(requests: Sequence[BookingRequest], situation: Situation) -> Decision
                 continue
             event = _bookable(request, situation)
             _refuse_taken(request, taken)
+            _refuse_another_offer(request, event)
             booking = _new_booking(request, event)
         except Exception as error:  # noqa: BLE001 - it is this request's alone, whatever it is
             outcomes.append(error)
@@ -135,6 +150,27 @@ def _refuse_taken(request: BookingRequest, taken: set[tuple[UUID, str]]) -> None
     lost = [seat for seat in request.seats if (request.event_id, seat) in taken]
     if lost:
         raise Refusal(Code.CONFLICT, f"Already taken: {', '.join(lost)}. Choose other seats.", seats=lost)
+
+
+def _refuse_another_offer(request: BookingRequest, event: LockedEvent) -> None:
+    """Its organiser may change the event while somebody looks at it: nobody pays a price that they were not shown."""
+    now = Offer(
+        price_minor=event.price_minor,
+        currency=event.currency,
+        starts_at=local_start(event.starts_at, event.time_zone),
+        venue=event.venue,
+    )
+    if request.offer not in (None, now):
+        raise Refusal(
+            Code.CONFLICT,
+            "The event has changed since you looked at it: see its price, start and venue again, and book on those.",
+            offer={
+                "priceMinor": now.price_minor,
+                "currency": now.currency,
+                "startsAt": now.starts_at,
+                "venue": now.venue,
+            },
+        )
 
 
 def _new_booking(request: BookingRequest, event: LockedEvent) -> NewBooking:

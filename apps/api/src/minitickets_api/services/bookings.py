@@ -10,7 +10,7 @@ from minitickets_api.refusals import Code, Refusal
 from minitickets_api.services import idempotency
 from minitickets_api.services.accounts import User
 from minitickets_api.services.booking_batches import BookingBatches
-from minitickets_api.services.booking_decisions import BookingCustomer, BookingRequest, new_ids
+from minitickets_api.services.booking_decisions import BookingCustomer, BookingRequest, Offer, new_ids
 from minitickets_api.services.cancellations import cancel_booking
 from minitickets_api.services.coalescing import Coalescer
 from minitickets_api.services.mail_requests import request_mail
@@ -48,13 +48,15 @@ class BookingDesk:
         seats: Sequence[str],
         idempotency_key: str,
         correlation_id: str,
+        offer: Offer | None = None,
     ) -> BookingView:
         """Book 1 to 10 different ``seats``; the booking and its message are committed when this returns.
 
         The same key with the same input (in any order of seats) gives the same booking. Raises Refusal, and has then
         changed nothing: BAD_REQUEST (wrong or unknown seats, the event has begun), NOT_FOUND (no such event, or a
-        draft), CONFLICT (``seats`` in its details are taken, or the key was used for another input), UNAUTHORIZED (the
-        account is gone). SERVICE_UNAVAILABLE means undecided: ask again with the same key.
+        draft), CONFLICT (``seats`` in its details are taken, ``offer`` is another by now, or the key was used for
+        another input), UNAUTHORIZED (the account is gone). SERVICE_UNAVAILABLE means undecided: ask again with the
+        same key.
         """
         try:
             wanted = fields.seats("seats", list(seats))
@@ -72,6 +74,7 @@ class BookingDesk:
             idempotency_key=idempotency.checked_key(idempotency_key),
             input_hash=idempotency.hash_input({"eventId": str(event), "seats": sorted(wanted)}),
             correlation_id=correlation_id,
+            offer=offer,
         )
         return await self._requests.submit(request)
 
