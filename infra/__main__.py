@@ -9,6 +9,7 @@ from src.compute.certificate import require_certificate_here
 from src.compute.logs import create_api_logs
 from src.compute.registry import create_image_repository
 from src.compute.running_service import require_no_service
+from src.data.backups import create_backup_plan, create_backup_vault
 from src.data.cache import create_cache
 from src.data.database import create_database, create_database_logs
 from src.data.database_memory import create_database_memory, remember_database_up
@@ -22,9 +23,10 @@ from src.network.security_groups import create_security_groups
 from src.network.vpc import create_network
 from src.observability.alarm_topic import create_alarm_topic
 from src.observability.api_alarms import create_door_alarms, create_outbox_alarms, create_task_alarm
-from src.observability.database_alarms import create_database_alarms
+from src.observability.database_alarms import create_backup_alarm, create_database_alarms
 from src.observability.event_alarms import create_event_alarms
 from src.observability.outbox_metrics import create_outbox_metrics
+from src.observability.rotation_reminder import create_rotation_reminder
 from src.secret_policy import require_administrator
 from src.settings import load_settings
 from src.tickets.lambda_ import create_ticket_issuer
@@ -77,8 +79,17 @@ security_groups = create_security_groups(name, vpc_id=network.vpc.id, site=site)
 repository = create_image_repository(name, force_destroy=keeping.force_destroy)
 api_logs = create_api_logs(name, retention_days=keeping.log_retention_days)
 database_logs = create_database_logs(name, retention_days=keeping.log_retention_days)
+backups = create_backup_vault(name, account=account, keeping=keeping)
 alarms = create_alarm_topic(name, account=account, email=settings.alarms.alarm_email, own_key=settings.alarms.alarm_key)
 outbox_metrics = create_outbox_metrics(name, logs=api_logs)
+if settings.alarms.secret_rotation_reminder_days > 0:
+    create_rotation_reminder(
+        name,
+        account=account,
+        topic=alarms,
+        topic_has_own_key=settings.alarms.alarm_key,
+        days=settings.alarms.secret_rotation_reminder_days,
+    )
 create_event_alarms(name, events=events, worker=worker.function, tickets=issuer.function, topic=alarms)
 
 pulumi.export("stage", settings.stage)
@@ -121,6 +132,9 @@ if settings.switches.data_enabled:
         connections=settings.alarms.database_connections_alarm,
         topic=alarms,
     )
+    if settings.data.backup_plan_days > 0:
+        create_backup_plan(name, into=backups, instance=database.instance, days=settings.data.backup_plan_days)
+        create_backup_alarm(name, vault=backups.vault, topic=alarms)
     pulumi.export("databaseIdentifier", database.instance.identifier)
 
     # Inside, because the API cannot run without its database; the settings refuse to ask for that.

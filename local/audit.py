@@ -34,6 +34,7 @@ _SCAN_SECONDS = 420.0
 # what the program makes there (of Systems Manager, say, it looks at documents only).
 _SERVICES: Mapping[str, tuple[str, ...] | None] = {
     "appautoscaling": None,
+    "backup": ("backup",),
     "cloudwatch": ("cloudwatch",),
     "dynamodb": ("dynamodb",),
     "ec2": ("ec2", "vpc"),
@@ -47,6 +48,7 @@ _SERVICES: Mapping[str, tuple[str, ...] | None] = {
     "rds": ("rds",),
     "route53": None,
     "s3": ("s3",),
+    "scheduler": None,
     "secretsmanager": ("secretsmanager",),
     "sesv2": ("ses",),
     "sns": ("sns",),

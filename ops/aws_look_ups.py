@@ -124,6 +124,24 @@ def _subscriptions(aws: Client, own: Inputs) -> Iterator[str]:
             yield found["SubscriptionArn"]
 
 
+def _backup_plans(aws: Client, own: Inputs) -> Iterator[str]:
+    pages = aws("backup").get_paginator("list_backup_plans").paginate()
+    for found in (found for page in pages for found in page["BackupPlansList"]):
+        # Names need not be unique, so a plan of another stage or person may have it as well.
+        if found["BackupPlanName"] != own["name"]:
+            continue
+        tags = aws("backup").list_tags(ResourceArn=found["BackupPlanArn"])["Tags"]
+        if _wanted_tags(own).items() <= tags.items():
+            yield found["BackupPlanId"]
+
+
+def _backup_selections(aws: Client, own: Inputs) -> Iterator[str]:
+    pages = aws("backup").get_paginator("list_backup_selections").paginate(BackupPlanId=own["planId"])
+    for found in (found for page in pages for found in page["BackupSelectionsList"]):
+        if found["SelectionName"] == own["name"]:
+            yield f"{own['planId']}|{found['SelectionId']}"
+
+
 def _keys(aws: Client, own: Inputs) -> Iterator[str]:
     kms = aws("kms")
     for key in (key["KeyId"] for page in kms.get_paginator("list_keys").paginate() for key in page["Keys"]):
@@ -136,6 +154,8 @@ def _keys(aws: Client, own: Inputs) -> Iterator[str]:
 
 
 LOOK_UPS: Mapping[str, Callable[[Client, Inputs], Iterator[str]]] = {
+    "aws:backup/plan:Plan": _backup_plans,
+    "aws:backup/selection:Selection": _backup_selections,
     "aws:ec2/eip:Eip": _addresses,
     "aws:ec2/internetGateway:InternetGateway": _internet_gateways,
     "aws:ec2/natGateway:NatGateway": _nat_gateways,

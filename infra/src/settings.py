@@ -148,6 +148,9 @@ class AlarmSettings(_Group):
     alarm_key: bool = Field(
         default=False, description="Encrypt alarms with a KMS key of our own, paid by the month; false: not encrypted"
     )
+    secret_rotation_reminder_days: Annotated[int, Field(ge=0, le=365)] = Field(
+        default=0, description="Days between reminders, told as alarms are, to rotate the signing keys; 0: none"
+    )
     database_connections_alarm: Annotated[int, Field(ge=1)] = Field(
         default=60, description="Connections to the database that raise an alarm; db.t4g.micro takes about 80"
     )
@@ -165,6 +168,9 @@ class DataSettings(_Group):
     database_multi_az: bool = Field(default=False, description="A standby of the database in the second zone")
     database_backup_days: Annotated[int, Field(ge=1, le=35)] = Field(
         default=7, description="Days that automated backups are kept"
+    )
+    backup_plan_days: Annotated[int, Field(ge=0, le=36500)] = Field(
+        default=0, description="Days that AWS Backup keeps a daily backup that outlives the database; 0: no plan"
     )
     keep_snapshots: Annotated[int, Field(ge=1, le=90)] = Field(
         default=5, description="Final snapshots that `make data-on` keeps; an account has room for 100"

@@ -27,6 +27,8 @@ EVERYTHING = {
     "allowedCidrs": '["0.0.0.0/0"]',
     "alarmEmail": "oncall@example.org",
     "alarmKey": "true",
+    "backupPlanDays": "35",
+    "secretRotationReminderDays": "90",
     "apiMaxTasks": "2",
     "hostedZoneId": "Z01234",
 }

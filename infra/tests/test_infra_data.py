@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -135,3 +136,44 @@ def test_a_cache_token_has_only_characters_that_elasticache_takes(both_on: "Reco
     for question in questions:
         assert question["excludePunctuation"] is True
         assert 16 <= question["passwordLength"] <= 128
+
+
+VAULT, PLAN, SELECTION = "aws:backup/vault:Vault", "aws:backup/plan:Plan", "aws:backup/selection:Selection"
+
+
+def test_a_stage_without_a_plan_has_the_vault_that_outlives_one(both_on: "Recording") -> None:
+    assert both_on.of(VAULT).keys() == {"db"}
+    assert not both_on.of(PLAN)
+    assert not both_on.of(SELECTION)
+
+
+def test_a_daily_backup_goes_into_the_vault_for_as_many_days_as_the_stage_says(record: "Record") -> None:
+    recording = record({"backupPlanDays": "90"})
+    (rule,) = recording.one(PLAN, "db").inputs["rules"]
+    assert rule["targetVaultName"] == recording.one(VAULT, "db").inputs["name"] == "minitickets-dev-db"
+    assert rule["lifecycle"] == {"deleteAfter": 90}
+    assert "enableContinuousBackup" not in rule, "AWS Backup would take over the instance's own retention"
+    selection = recording.one(SELECTION, "db")
+    assert selection.inputs["planId"] == "db-id"
+    assert selection.inputs["resources"] == ["arn:aws:rds:us-east-1:123456789012:minitickets-dev-db"]
+    assert "aws:iam/rolePolicy:RolePolicy backup" in selection.depends_on
+
+
+def test_a_backup_starts_outside_the_windows_of_the_database_and_the_hour_before_each(record: "Record") -> None:
+    recording = record({"backupPlanDays": "35"})
+    (rule,) = recording.one(PLAN, "db").inputs["rules"]
+    schedule = re.fullmatch(r"cron\((\d+) (\d+) \* \* \? \*\)", rule["schedule"])
+    assert schedule
+    start = int(schedule[2]) * 60 + int(schedule[1])
+    last = start + rule["startWindow"]
+    assert last < 24 * 60
+    database = recording.one(INSTANCE, "db").inputs
+    for window in (database["backupWindow"], database["maintenanceWindow"].replace("sun:", "")):
+        begins, ends = (int(time[:2]) * 60 + int(time[3:]) for time in window.split("-"))
+        assert last < begins - 60 or start > ends
+    assert rule["completionWindow"] >= rule["startWindow"] + 60, "AWS Backup refuses less"
+
+
+def test_only_a_stage_that_may_lose_its_tickets_may_delete_a_vault_that_holds_backups(record: "Record") -> None:
+    for forced in ("true", "false"):
+        assert record({"forceDestroy": forced}).one(VAULT, "db").inputs["forceDestroy"] is (forced == "true")

@@ -29,6 +29,8 @@ def everything(record: "Record") -> "Recording":
             "allowedCidrs": '["0.0.0.0/0"]',
             "alarmEmail": "oncall@example.org",
             "alarmKey": "true",
+            "backupPlanDays": "35",
+            "secretRotationReminderDays": "90",
             "apiMaxTasks": "4",
             "hostedZoneId": "Z01234",
         }
@@ -82,6 +84,7 @@ def test_no_output_of_the_stack_is_a_secret(everything: "Recording") -> None:
 
 
 PROTECTED = {
+    "aws:backup/vault:Vault db",
     "aws:dynamodb/table:Table processed-jobs",
     "aws:dynamodb/table:Table tickets",
     "aws:s3/bucket:Bucket assets",
@@ -120,6 +123,10 @@ LONGEST_STAGE = "a2345678901234567890"
 
 LIMITS = {
     # type: (input that names it, characters that AWS allows)
+    "aws:backup/plan:Plan": ("name", 50),
+    "aws:backup/selection:Selection": ("name", 50),
+    "aws:backup/vault:Vault": ("name", 50),
+    "aws:scheduler/schedule:Schedule": ("name", 64),
     "aws:sns/topic:Topic": ("name", 256),
     "aws:sqs/queue:Queue": ("name", 80),
     "aws:lambda/function:Function": ("name", 64),
@@ -145,7 +152,8 @@ LIMITS = {
 
 
 def test_the_longest_stage_name_fits_into_every_name_that_aws_allows(record: "Record") -> None:
-    recording = record({"apiMaxTasks": "2"}, stage=LONGEST_STAGE)
+    more = {"apiMaxTasks": "2", "backupPlanDays": "35", "secretRotationReminderDays": "90"}
+    recording = record(more, stage=LONGEST_STAGE)
     for type_, (name, characters) in LIMITS.items():
         resources = recording.of(type_)
         assert resources, type_
@@ -160,6 +168,7 @@ def test_the_longest_stage_name_fits_into_every_name_that_aws_allows(record: "Re
 
 # Types whose loss nobody can mend, or whose replacement would take something of a customer with it.
 STATEFUL = (
+    "aws:backup/vault:Vault",
     "aws:dynamodb/table:Table",
     "aws:ecr/repository:Repository",
     "aws:elasticache/replicationGroup:ReplicationGroup",
@@ -198,6 +207,8 @@ CHANGED = {
     "databaseStorageGib": "200",
     "databaseMultiAz": "true",
     "databaseBackupDays": "35",
+    "backupPlanDays": "35",
+    "secretRotationReminderDays": "1",
     "keepSnapshots": "9",
     "cacheNodeType": "cache.m7g.large",
     "cacheReplicas": "2",

@@ -20,6 +20,8 @@ BUCKET = f"arn:aws:s3:::minitickets-dev-assets-{ACCOUNT}"
 IDENTITY = f"arn:aws:ses:us-east-1:{ACCOUNT}:identity/tickets@example.org"
 SECRETS = f"arn:aws:secretsmanager:us-east-1:{ACCOUNT}:secret"
 LOGS = f"arn:aws:logs:us-east-1:{ACCOUNT}:log-group"
+RDS = f"arn:aws:rds:us-east-1:{ACCOUNT}"
+VAULT = f"arn:aws:backup:us-east-1:{ACCOUNT}:minitickets-dev-db"
 REPOSITORY = f"arn:aws:ecr:us-east-1:{ACCOUNT}:minitickets-dev-api"
 
 # Sid → actions, resources, condition.
@@ -70,6 +72,21 @@ GOLDEN: dict[str, dict[str, Statement]] = {
         ),
         **_own_logs("/aws/lambda/minitickets-dev-tickets"),
     },
+    "backup": {
+        "TakeBackups": (
+            [
+                "rds:DescribeDBInstances",
+                "rds:ListTagsForResource",
+                "rds:CreateDBSnapshot",
+                "rds:AddTagsToResource",
+                "rds:DescribeDBSnapshots",
+            ],
+            [f"{RDS}:db:minitickets-dev-db", f"{RDS}:snapshot:awsbackup:*"],
+            None,
+        ),
+        "EndBackups": (["rds:DeleteDBSnapshot"], [f"{RDS}:snapshot:awsbackup:*"], None),
+        "FillVault": (["backup:DescribeBackupVault", "backup:CopyIntoBackupVault"], [VAULT], None),
+    },
     "api-execution": {
         "GetRegistryToken": (["ecr:GetAuthorizationToken"], ["*"], None),
         "PullImage": (
@@ -109,6 +126,7 @@ def test_there_are_no_other_roles_or_policies(both_on: "Recording") -> None:
     [
         ("worker", {"StringEquals": {"aws:SourceAccount": ACCOUNT}}),
         ("tickets", {"StringEquals": {"aws:SourceAccount": ACCOUNT}}),
+        ("backup", {"StringEquals": {"aws:SourceAccount": ACCOUNT}}),
         *(
             (
                 role,
@@ -124,7 +142,7 @@ def test_there_are_no_other_roles_or_policies(both_on: "Recording") -> None:
 def test_a_role_is_assumed_by_one_service_for_our_account_only(
     both_on: "Recording", role: str, condition: dict[str, Any]
 ) -> None:
-    service = "lambda" if role in {"worker", "tickets"} else "ecs-tasks"
+    service = {"worker": "lambda", "tickets": "lambda", "backup": "backup"}.get(role, "ecs-tasks")
     document = json.loads(both_on.one("aws:iam/role:Role", role).inputs["assumeRolePolicy"])
     (statement,) = document["Statement"]
     assert statement["Principal"] == {"Service": f"{service}.amazonaws.com"}

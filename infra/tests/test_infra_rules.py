@@ -7,6 +7,7 @@ names the setting by which it does, and docs/security.md the reason.
 
 import dataclasses
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,8 @@ Inputs = Mapping[str, Any]
 
 ANY = "*"
 ALARM = "aws:cloudwatch/metricAlarm:MetricAlarm"
+BACKUP_PLAN = "aws:backup/plan:Plan"
+BACKUP_SELECTION = "aws:backup/selection:Selection"
 BALANCER = "aws:lb/loadBalancer:LoadBalancer"
 BUCKET_CLOSED = "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock"
 BUCKET_OWNER = "aws:s3/bucketOwnershipControls:BucketOwnershipControls"
@@ -42,6 +45,7 @@ KEY = "aws:kms/key:Key"
 LISTENER = "aws:lb/listener:Listener"
 LOGS = "aws:cloudwatch/logGroup:LogGroup"
 PARAMETERS = "aws:rds/parameterGroup:ParameterGroup"
+SCHEDULE = "aws:scheduler/schedule:Schedule"
 QUEUE = "aws:sqs/queue:Queue"
 QUEUE_POLICY = "aws:sqs/queuePolicy:QueuePolicy"
 REPOSITORY = "aws:ecr/repository:Repository"
@@ -178,6 +182,18 @@ def _is_https_or_a_redirect(resource: "Recorded") -> bool:
     (action,) = resource.inputs["defaultActions"]
     redirects = action["type"] == "redirect" and action["redirect"]["protocol"] == "HTTPS"
     return bool(resource.inputs["protocol"] == "HTTPS" or redirects)
+
+
+def _backs_up_each_day_for_a_week(resource: "Recorded") -> bool:
+    return any(
+        rule["schedule"].split(" ", 2)[2] == "* * ? *)" and rule["lifecycle"]["deleteAfter"] >= 7
+        for rule in resource.inputs["rules"]
+    )
+
+
+def _days_between(resource: "Recorded") -> int:
+    rate = re.fullmatch(r"rate\((\d+) days?\)", resource.inputs["scheduleExpression"])
+    return int(rate[1]) if rate else 0
 
 
 def _is_false(value: Any) -> bool:
@@ -485,6 +501,17 @@ RULES = (
         broken={"policy": _policy(Principal={"Service": "cloudwatch.amazonaws.com"})},
     ),
     Rule(
+        sentence="Somebody is reminded each quarter of the keys that nothing rotates",
+        standard="FSBP SecretsManager.4",
+        on=SCHEDULE,
+        holds=lambda resource: (
+            1 <= _days_between(resource) <= 90
+            and resource.inputs.get("state", "ENABLED") == "ENABLED"
+            and resource.inputs["target"]["arn"].endswith("-alarms")
+        ),
+        broken={"scheduleExpression": "rate(365 days)"},
+    ),
+    Rule(
         sentence="An alarm tells somebody",
         standard="FSBP CloudWatch.15, CloudWatch.17",
         on=ALARM,
@@ -660,6 +687,22 @@ RULES = (
         broken={"deletionProtection": False},
         chosen=("deletionProtection", _is_false),
     ),
+    Rule(
+        sentence="A database is in a backup plan, by its own name",
+        standard="FSBP RDS.26",
+        on=BACKUP_SELECTION,
+        holds=lambda resource: any(
+            arn.endswith(":minitickets-prod-db") and ":rds:" in arn for arn in resource.inputs["resources"]
+        ),
+        broken={"resources": ["arn:aws:dynamodb:us-east-1:123456789012:table/minitickets-prod-tickets"]},
+    ),
+    Rule(
+        sentence="A backup plan takes a backup each day and keeps it for a week",
+        standard="FSBP RDS.26; AWS Config BACKUP_PLAN_MIN_FREQUENCY_AND_MIN_RETENTION_CHECK",
+        on=BACKUP_PLAN,
+        holds=_backs_up_each_day_for_a_week,
+        broken={"rules": [{"schedule": "cron(0 8 ? * SUN *)", "lifecycle": {"deleteAfter": 35}}]},
+    ),
     # Cache
     Rule(
         sentence="A cache is encrypted",
@@ -793,8 +836,20 @@ def test_nothing_stands_without_what_guards_it(runs: list[Run], type_: str, comp
         assert run.recording.of(type_).keys() <= run.recording.of(companion).keys(), standard
 
 
+def test_every_database_is_in_a_backup_plan_but_of_a_stage_that_chooses_none(runs: list[Run]) -> None:
+    planned = set()
+    for run in runs:
+        selected = {arn for found in run.recording.of(BACKUP_SELECTION).values() for arn in found.inputs["resources"]}
+        stage = "prod" if run.values["production"] else "dev"
+        wanted = run.recording.of(DATABASE) and run.values["backupPlanDays"] > 0
+        assert selected == ({f"arn:aws:rds:us-east-1:123456789012:minitickets-{stage}-db"} if wanted else set())
+        planned.add((stage, bool(wanted)))
+    assert planned == {("dev", False), ("prod", True), ("prod", False)}, "FSBP RDS.26, and what a flip takes away"
+
+
 def test_the_production_stage_chooses_less_of_nothing(runs: list[Run]) -> None:
     values = next(run.values for run in runs if run.values["production"])
+    assert values["backupPlanDays"] > 0
     less = [rule.sentence for rule in RULES if rule.chosen and rule.chosen[1](values[rule.chosen[0]])]
     assert less == []
 

@@ -49,6 +49,11 @@ DATA = {
     "aws:secretsmanager/secret:Secret redis-token",
     "aws:secretsmanager/secretVersion:SecretVersion redis-token",
 }
+BACKUP_PLAN = {
+    "aws:backup/plan:Plan db",
+    "aws:backup/selection:Selection db",
+    "aws:cloudwatch/metricAlarm:MetricAlarm backup-failed",
+}
 SERVERLESS_SERVICES = {"sns", "sqs", "lambda", "dynamodb", "s3", "sesv2", "iam", "secretsmanager", "cloudwatch"}
 
 ALWAYS = {
@@ -83,6 +88,13 @@ def test_data_removes_exactly_the_stores_and_what_only_they_need(
 ) -> None:
     assert compute_off.resources.keys() - both_off.resources.keys() == DATA
     assert both_off.resources.keys() <= compute_off.resources.keys()
+
+
+def test_the_backup_plan_goes_with_data_and_its_vault_and_role_stay(record: "Record") -> None:
+    on = record({"backupPlanDays": "35", "computeEnabled": "false"})
+    off = record({"backupPlanDays": "35", "computeEnabled": "false", "dataEnabled": "false"})
+    assert on.resources.keys() - off.resources.keys() == DATA | BACKUP_PLAN
+    assert {"aws:backup/vault:Vault db", "aws:iam/role:Role backup"} <= off.resources.keys()
 
 
 def test_nat_gateways_go_with_compute(record: "Record") -> None:
@@ -177,6 +189,8 @@ def test_the_local_platform_must_know_exactly_these_types(record: "Record", both
             "apiMaxTasks": "2",
             "hostedZoneId": "Z01234",
             "alarmKey": "true",
+            "backupPlanDays": "35",
+            "secretRotationReminderDays": "90",
             "secretAdministrators": '["arn:aws:iam::123456789012:user/engineer"]',
         }
     )
@@ -184,8 +198,11 @@ def test_the_local_platform_must_know_exactly_these_types(record: "Record", both
     assert {type_.split(":", 1)[1] for type_ in both_on.types()} == TYPES - {
         "appautoscaling/policy:Policy",
         "appautoscaling/target:Target",
+        "backup/plan:Plan",
+        "backup/selection:Selection",
         "kms/key:Key",
         "route53/record:Record",
+        "scheduler/schedule:Schedule",
         "secretsmanager/secretPolicy:SecretPolicy",
         "ec2/eip:Eip",
         "ec2/natGateway:NatGateway",
@@ -197,6 +214,9 @@ CERTIFICATE = "arn:aws:acm:us-east-1:123456789012:certificate/one"
 TYPES = {
     "appautoscaling/policy:Policy",
     "appautoscaling/target:Target",
+    "backup/plan:Plan",
+    "backup/selection:Selection",
+    "backup/vault:Vault",
     "cloudwatch/logGroup:LogGroup",
     "cloudwatch/logMetricFilter:LogMetricFilter",
     "cloudwatch/metricAlarm:MetricAlarm",
@@ -241,6 +261,7 @@ TYPES = {
     "s3/bucketPolicy:BucketPolicy",
     "s3/bucketPublicAccessBlock:BucketPublicAccessBlock",
     "s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration",
+    "scheduler/schedule:Schedule",
     "secretsmanager/secret:Secret",
     "secretsmanager/secretPolicy:SecretPolicy",
     "secretsmanager/secretVersion:SecretVersion",

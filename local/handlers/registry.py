@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 from local.handlers import (
     appautoscaling,
+    backup,
     cloudwatch,
     dynamodb,
     ec2,
@@ -23,6 +24,7 @@ from local.handlers import (
     rds_groups,
     route53,
     s3,
+    scheduler,
     secretsmanager,
     ses,
     sns,
@@ -34,6 +36,9 @@ from local.handlers.handler import Handler
 _ALL: tuple[type[Handler], ...] = (
     appautoscaling.Policy,
     appautoscaling.Target,
+    backup.Plan,
+    backup.Selection,
+    backup.Vault,
     cloudwatch.Dashboard,
     cloudwatch.LogGroup,
     cloudwatch.LogMetricFilter,
@@ -85,6 +90,7 @@ _ALL: tuple[type[Handler], ...] = (
     s3.BucketPublicAccessBlock,
     s3.BucketServerSideEncryption,
     s3.BucketVersioning,
+    scheduler.Schedule,
     secretsmanager.Secret,
     secretsmanager.SecretPolicy,
     secretsmanager.SecretVersion,
@@ -113,6 +119,7 @@ HANDLERS: Mapping[str, type[Handler]] = MappingProxyType(
 REMEMBERED_ONLY: Mapping[str, str] = MappingProxyType(
     {
         "aws:appautoscaling/*": "there is nothing that scales: a service runs the tasks that it was declared with",
+        "aws:backup/*": "nothing is backed up: a database here ends in its final snapshot only",
         "aws:cloudwatch/logMetricFilter:LogMetricFilter": "a task's log is a file here, and no metric counts its lines",
         "aws:ec2/*": "the network is in the emulator's control plane only: no packet here passes a route or a group",
         "aws:ecr/repository:Repository": "there is no image store: a task's process runs from this tree",

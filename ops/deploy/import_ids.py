@@ -49,6 +49,7 @@ def _scaling_id(own: Inputs) -> str:
 IMPORT_IDS: Mapping[str, Callable[[Inputs, Place], str]] = {
     "aws:appautoscaling/policy:Policy": lambda own, _: f"{_scaling_id(own)}/{own['name']}",
     "aws:appautoscaling/target:Target": lambda own, _: _scaling_id(own),
+    "aws:backup/vault:Vault": lambda own, _: str(own["name"]),
     "aws:cloudwatch/logGroup:LogGroup": lambda own, _: str(own["name"]),
     "aws:cloudwatch/logMetricFilter:LogMetricFilter": lambda own, _: f"{own['logGroupName']}:{own['name']}",
     "aws:cloudwatch/metricAlarm:MetricAlarm": lambda own, _: str(own["name"]),
@@ -73,6 +74,7 @@ IMPORT_IDS: Mapping[str, Callable[[Inputs, Place], str]] = {
     "aws:s3/bucketCorsConfiguration:BucketCorsConfiguration": lambda own, _: str(own["bucket"]),
     "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration": lambda own, _: str(own["bucket"]),
     "aws:s3/bucketPolicy:BucketPolicy": lambda own, _: str(own["bucket"]),
+    "aws:scheduler/schedule:Schedule": lambda own, _: f"{own.get('groupName') or 'default'}/{own['name']}",
     "aws:secretsmanager/secretPolicy:SecretPolicy": lambda own, _: str(own["secretArn"]),
     "aws:sesv2/configurationSet:ConfigurationSet": lambda own, _: str(own["configurationSetName"]),
     "aws:sesv2/emailIdentity:EmailIdentity": lambda own, _: str(own["emailIdentity"]),

@@ -24,6 +24,7 @@ _LASTING: Mapping[str, str] = {
     "aws:ecr/repository:Repository": "image repository",
     "aws:sesv2/emailIdentity:EmailIdentity": "mail identity",
     "aws:kms/key:Key": "key",
+    "aws:backup/vault:Vault": "backup vault",
     "aws:elasticache/replicationGroup:ReplicationGroup": "cache",
 }
 

@@ -31,6 +31,7 @@ _GUARDS = (
         setting=DELETION_PROTECTION,
     ),
     _Guard(kind="aws:s3/bucket:Bucket", name="forceDestroy", needed=True, absent=False, setting="forceDestroy"),
+    _Guard(kind="aws:backup/vault:Vault", name="forceDestroy", needed=True, absent=False, setting="forceDestroy"),
     _Guard(kind="aws:ecr/repository:Repository", name="forceDelete", needed=True, absent=False, setting="forceDestroy"),
     _Guard(
         kind="aws:secretsmanager/secret:Secret",

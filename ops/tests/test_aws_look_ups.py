@@ -91,7 +91,33 @@ def _task_definition(aws: Clients) -> Case:
     return "aws:ecs/taskDefinition:TaskDefinition", {"family": "minitickets-prod-api"}, register("minitickets-prod-api")
 
 
-@pytest.mark.parametrize("make", [_address, _nat_gateway, _key, _subscription, _task_definition])
+def _make_plan(aws: Clients, *, tags: dict[str, str]) -> str:
+    plan = {"BackupPlanName": "minitickets-prod-db", "Rules": [{"RuleName": "daily", "TargetBackupVaultName": "db"}]}
+    made: str = aws("backup").create_backup_plan(BackupPlan=plan, BackupPlanTags=tags)["BackupPlanId"]
+    return made
+
+
+def _backup_plan(aws: Clients) -> Case:
+    _make_plan(aws, tags={})  # somebody's own: names need not be unique
+    return "aws:backup/plan:Plan", {"name": "minitickets-prod-db", "tags": TAGS}, _make_plan(aws, tags=TAGS)
+
+
+def _backup_selection(aws: Clients) -> Case:
+    plan = _make_plan(aws, tags={"Stage": "another"})
+
+    def select(name: str) -> str:
+        selection = {"SelectionName": name, "IamRoleArn": "arn:aws:iam::000000000000:role/backup"}
+        made: str = aws("backup").create_backup_selection(BackupPlanId=plan, BackupSelection=selection)["SelectionId"]
+        return made
+
+    select("somebodys")
+    made = f"{plan}|{select('minitickets-prod-db')}"
+    return "aws:backup/selection:Selection", {"planId": plan, "name": "minitickets-prod-db"}, made
+
+
+@pytest.mark.parametrize(
+    "make", [_address, _nat_gateway, _key, _subscription, _task_definition, _backup_plan, _backup_selection]
+)
 def test_the_one_that_was_being_made_is_found_and_none_that_is_like_it(
     account: AwsAccount, aws: Clients, make: Make
 ) -> None:
@@ -105,6 +131,8 @@ def test_the_one_that_was_being_made_is_found_and_none_that_is_like_it(
         ("aws:ec2/vpc:Vpc", {"cidrBlock": "10.0.0.0/16", "tags": TAGS}),
         ("aws:secretsmanager/secret:Secret", {"name": "no-such-secret"}),
         ("aws:lb/loadBalancer:LoadBalancer", {"name": "api-0000000"}),
+        ("aws:backup/plan:Plan", {"name": "no-such-plan", "tags": TAGS}),
+        ("aws:backup/selection:Selection", {"planId": "gone", "name": "minitickets-prod-db"}),
         ("aws:lb/listener:Listener", {"loadBalancerArn": "arn:gone", "port": 80.0}),
     ],
 )

@@ -93,6 +93,7 @@ def _left(endpoint: str) -> list[str]:
         return [
             *(found["DBSnapshotIdentifier"] for found in aws("rds").describe_db_snapshots()["DBSnapshots"]),
             *(found["DBInstanceIdentifier"] for found in aws("rds").describe_db_instances()["DBInstances"]),
+            *(found["BackupVaultName"] for found in aws("backup").list_backup_vaults()["BackupVaultList"]),
             *(found["Name"] for found in aws("secretsmanager").list_secrets()["SecretList"]),
             *(found["Name"] for found in aws("s3").list_buckets()["Buckets"]),
             *aws("dynamodb").list_tables()["TableNames"],

@@ -1,4 +1,4 @@
-"""Alarms on the database. They come and go with data."""
+"""Alarms on the database and its backups. They come and go with data."""
 
 import pulumi_aws as aws
 
@@ -45,3 +45,20 @@ def create_database_alarms(
     )
     for thing, meaning, bad in watched:
         create_alarm(name, thing=thing, meaning=meaning, limit=bad, topic=topic)
+
+
+def create_backup_alarm(name: str, *, vault: aws.backup.Vault, topic: aws.sns.Topic) -> None:
+    """A backup of AWS Backup that failed. With a plan only: no plan, no number."""
+    create_alarm(
+        name,
+        thing="backup-failed",
+        meaning="A daily backup of the database failed.",
+        limit=Limit(
+            namespace="AWS/Backup",
+            metric="NumberOfBackupJobsFailed",
+            dimensions={"BackupVaultName": vault.name},
+            statistic="Sum",
+            value=0,
+        ),
+        topic=topic,
+    )
