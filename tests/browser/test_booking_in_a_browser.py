@@ -10,6 +10,7 @@ import zxingcpp
 from PIL import Image
 from playwright.sync_api import Page, expect
 
+from local.processes import wait_until
 from tests.browser.people import book, choose, customer, log_in, ready_booking, register, somebody
 from tests.fixtures.browser import Windows
 from tests.fixtures.platform import RunningPlatform
@@ -68,6 +69,14 @@ def test_every_code_on_the_page_of_tickets_can_be_scanned_from_the_screen(
     expect(dialog).to_be_hidden()
 
 
+def _kept(page: Page) -> set[str]:
+    """What the service worker keeps: paths, and the file names of QR codes."""
+    paths: list[str] = page.evaluate(
+        "caches.open('tickets').then((c) => c.keys()).then((keys) => keys.map((key) => new URL(key.url).pathname))"
+    )
+    return {path.rsplit("/", 1)[-1] if path.endswith(".png") else path for path in paths}
+
+
 def test_tickets_once_opened_are_there_without_a_network_until_their_owner_logs_out(
     windows: Windows, event_id: str
 ) -> None:
@@ -77,10 +86,9 @@ def test_tickets_once_opened_are_there_without_a_network_until_their_owner_logs_
     book(page, ["A-5"])
     ready_booking(page)
     page.get_by_role("link", name="Show my tickets").click()
-    page.wait_for_function("caches.match('/tickets').then((kept) => kept !== undefined)")
-    page.wait_for_function(
-        "caches.open('tickets').then((c) => c.keys()).then((k) => k.some((r) => r.url.endsWith('/A-5.png')))"
-    )
+    expect(page.get_by_role("heading", level=1, name="My tickets")).to_be_visible()
+    # Playwright's own wait_for_function takes a promise for a yes, whatever it comes to.
+    wait_until("the page and its QR code are kept", lambda: _kept(page) >= {"/tickets", "A-5.png"}, seconds=20)
 
     window.context.set_offline(True)
     page.reload()

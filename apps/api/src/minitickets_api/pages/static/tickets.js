@@ -78,7 +78,9 @@ if ("serviceWorker" in navigator) {
   navigator.serviceWorker.addEventListener("message", ({ data }) => {
     if (!data.keptAt) return;
     const kept = document.getElementById("kept");
-    kept.textContent = `There is no connection. These are your tickets as of ${new Date(data.keptAt).toLocaleString()}.`;
+    // Worded as the pages word dates, on the clock of this device.
+    const asOf = new Date(data.keptAt).toLocaleString("en-GB", { dateStyle: "long", timeStyle: "short" });
+    kept.textContent = `There is no connection. These are your tickets as of ${asOf}.`;
     kept.hidden = false;
   });
   navigator.serviceWorker.startMessages();
