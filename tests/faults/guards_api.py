@@ -8,6 +8,7 @@ _SCHEMA = "minitickets_api/migrations/versions/0001_booking_flow.sql"
 _CLAIMS = "minitickets_api/services/outbox_claims.py"
 _TOGETHER = "apps/api/tests/test_bookings_together.py"
 _OUTBOX = "apps/api/tests/test_outbox.py"
+_RESTORED = "tests/faults/test_restored_database.py"
 _OVERSELL = f"{_TOGETHER}::test_a_seat_is_sold_once_by_the_lock_and_by_its_uniqueness"
 
 API = (
@@ -76,6 +77,18 @@ API = (
             ),
         ),
         red=(f"{_OUTBOX}::test_a_stopping_relay_releases_what_it_cannot_finish",),
+        fixtures=_FIXTURES,
+    ),
+    Mutation(
+        guard="moves count on after a rewind",
+        edits=(
+            Edit(
+                file="minitickets_api/services/own_events.py",
+                replace="greatest(sequence, $9::integer) + 1",
+                by="greatest(sequence, $9::integer * 0) + 1",
+            ),
+        ),
+        red=(f"{_RESTORED}::test_no_message_of_a_restored_database_is_taken_for_one_of_the_life_that_is_gone",),
         fixtures=_FIXTURES,
     ),
 )

@@ -116,7 +116,7 @@ async def open_services(settings: Settings, *, end: Callable[[], None]) -> Async
             cookie=SessionCookie(is_https=settings.is_https),
             rate_limits=RateLimits(cache=cache),
             desk=desk,
-            own_events=OwnEvents(pool=database.pool, on_commit=relay.wake),
+            own_events=OwnEvents(pool=database.pool, on_commit=relay.wake, rewound_at=settings.sessions_void_before),
             event_cache=EventCache(cache=cache),
             tickets=Tickets(aws=aws, table=settings.tickets_table, assets=assets, pool=database.pool),
             ticket_printer=ticket_printer,

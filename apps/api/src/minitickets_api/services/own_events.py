@@ -22,6 +22,9 @@ from minitickets_api.venue_time import local_start, start_moment, zone
 from minitickets_contracts.messages import PreviousSchedule
 
 LATEST_START = timedelta(days=3653)  # ten years: a slip in the year is found before anybody buys a ticket
+# Seconds since then are the numbers that moves count on from after a rewind: no event moves once a second, so none was
+# given out before. The contract's MAX_SEQUENCE, 10^9, lasts until 2057.
+_REWINDS_COUNT_FROM = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,14 +64,22 @@ class EditedEvent:
 class OwnEvents:
     """Events of the organiser who asks. ``on_commit`` is called when a transaction left messages in the outbox.
 
+    ``rewound_at`` is when the database last went back to an older snapshot. Mails, tickets and calendars may know of
+    moves that it does not, and would take the number of one of those for old news: moves count on from that moment.
+
     Everything raises Refusal, and has then changed nothing: FORBIDDEN for who is no organiser, NOT_FOUND for an event
     that is not theirs, BAD_REQUEST for what cannot be (its ``issues`` name the fields), CONFLICT for what contradicts
     bookings and for a key that was used otherwise, SERVICE_UNAVAILABLE when it is undecided.
     """
 
-    def __init__(self, *, pool: asyncpg.Pool, on_commit: Callable[[], None]) -> None:
+    def __init__(
+        self, *, pool: asyncpg.Pool, on_commit: Callable[[], None], rewound_at: datetime | None = None
+    ) -> None:
         self._pool = pool
         self._on_commit = on_commit
+        self._moves_before = (
+            0 if rewound_at is None else max(0, int((rewound_at - _REWINDS_COUNT_FROM).total_seconds()))
+        )
 
     async def create(self, *, organiser: User, event: NewEvent, idempotency_key: str) -> EventSummary:
         """A draft, which its organiser alone sees."""
@@ -142,7 +153,7 @@ class OwnEvents:
                 return EditedEvent(
                     event=EventSummary.from_document(known["event"]), told_bookings=known["toldBookings"]
                 )
-            told = await _change(database, before, changes, correlation_id)
+            told = await _change(database, before, changes, correlation_id, moves_before=self._moves_before)
             edited = EditedEvent(event=await _summary(database, before.event_id), told_bookings=told)
             await memory.keep(database, {"event": edited.event.to_document(), "toldBookings": told})
             return edited
@@ -173,7 +184,9 @@ async def _lock(database: Any, event_id: str, organiser_id: UUID) -> _Locked:
     return _Locked(**dict(row.items()))
 
 
-async def _change(database: Any, before: _Locked, changes: EventChanges, correlation_id: str) -> int:
+async def _change(
+    database: Any, before: _Locked, changes: EventChanges, correlation_id: str, *, moves_before: int
+) -> int:
     """How many bookings are told."""
     if before.is_published and before.starts_at <= before.locked_at:
         raise Refusal(Code.BAD_REQUEST, "This event has begun, so it can no longer be changed.")
@@ -197,6 +210,7 @@ async def _change(database: Any, before: _Locked, changes: EventChanges, correla
         before.price_minor if changes.price_minor is None else changes.price_minor,
         currency,
         is_moved and before.is_published,
+        moves_before,
     )
     if changes.rows is not None:
         await replace_seats(database, before.event_id, seats_of(changes.rows))
@@ -264,7 +278,7 @@ from events where event_id = $1 and organiser_id = $2 for no key update
 """
 _UPDATE_EVENT = """
 update events set title = $2, venue = $3, starts_at = $4, time_zone = $5, price_minor = $6, currency = $7,
-    sequence = sequence + case when $8 then 1 else 0 end, updated_at = now()
+    sequence = case when $8 then greatest(sequence, $9::integer) + 1 else sequence end, updated_at = now()
 where event_id = $1
 """
 _IS_BOOKED = "select exists (select from bookings where event_id = $1 and cancelled_at is null)"
