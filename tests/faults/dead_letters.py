@@ -1,5 +1,6 @@
 """Dead letters sent again, as an operator does: new message ids, the same bodies."""
 
+import json
 import time
 from dataclasses import dataclass
 
@@ -36,6 +37,35 @@ def redrive(platform: RunningPlatform) -> int:
                 sqs.delete_message(QueueUrl=platform.outputs[dead], ReceiptHandle=letter["ReceiptHandle"])
                 moved += 1
     return moved
+
+
+def move_as_told(
+    platform: RunningPlatform,
+    *,
+    SourceArn: str,  # noqa: N803 - SQS's names
+    MaxNumberOfMessagesPerSecond: int,  # noqa: N803
+) -> list[str]:
+    """What SQS does for StartMessageMoveTask without a destination, which the emulator does not know: each letter goes
+    to the queue that it died in, as a new message, so many a second. The letters, once all are moved."""
+    sqs = platform.aws("sqs")
+    source = sqs.get_queue_url(QueueName=SourceArn.rpartition(":")[2])["QueueUrl"]
+    [destination] = [url for url in sqs.list_queues()["QueueUrls"] if _dies_into(platform, url) == SourceArn]
+    moved: list[str] = []
+    while letters := sqs.receive_message(QueueUrl=source, MaxNumberOfMessages=1, WaitTimeSeconds=6).get("Messages"):
+        for letter in letters:
+            sqs.send_message(QueueUrl=destination, MessageBody=letter["Body"])
+            sqs.delete_message(QueueUrl=source, ReceiptHandle=letter["ReceiptHandle"])
+            moved.append(letter["Body"])
+            time.sleep(1 / MaxNumberOfMessagesPerSecond)
+    return moved
+
+
+def _dies_into(platform: RunningPlatform, url: str) -> str | None:
+    """The ARN of a queue's own dead-letter queue."""
+    found = platform.aws("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["RedrivePolicy"])
+    policy = found.get("Attributes", {}).get("RedrivePolicy")
+    arn: str | None = None if policy is None else json.loads(policy)["deadLetterTargetArn"]
+    return arn
 
 
 def queue_counts(platform: RunningPlatform, queue: str) -> QueueCounts:

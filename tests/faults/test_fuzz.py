@@ -10,10 +10,12 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
 
+from minitickets_api.app import registry
 from tests.faults.malformed import from_bytes, from_description, from_examples, with_headers
 from tests.fixtures.api_process import ApiProcess
 from tests.fixtures.running_api import PASSWORD, RunningApi, api_environment
@@ -104,6 +106,16 @@ def right_requests(event_id: str) -> list[tuple[str, str, Any]]:
     """One of each kind, as our pages send it."""
     some_id = "0b9f3f0e-1111-4222-8333-444455556666"
     credentials = {"email": "ada@example.org", "password": PASSWORD}
+    offer = {"priceMinor": 2500, "currency": "USD", "startsAt": "2027-12-31T20:00:00-08:00", "venue": "Old Mill"}
+    night = {
+        "title": "Night of Engines",
+        "venue": "Old Mill",
+        "startsAt": "2027-12-31T20:00",
+        "timeZone": "America/Los_Angeles",
+        "priceMinor": 2500,
+        "currency": "USD",
+    }
+    rows = [{"label": "A", "seats": 20, "aisleAfter": [10]}, {"label": "B", "seats": 4}]
     return [
         ("POST", "auth.register", {**credentials, "name": "Ada Lovelace"}),
         ("POST", "auth.login", credentials),
@@ -112,9 +124,30 @@ def right_requests(event_id: str) -> list[tuple[str, str, Any]]:
         ("POST", "bookings.create", {"eventId": event_id, "seats": ["A-1", "A-2"], "idempotencyKey": "k"}),
         ("POST", "bookings.cancel", {"bookingId": some_id, "idempotencyKey": "k"}),
         ("GET", "bookings.mine", {"limit": 2, "cursor": "AAAA"}),
+        ("POST", "bookings.create", {"eventId": event_id, "seats": ["A-3"], "offer": offer, "idempotencyKey": "k2"}),
+        ("GET", "bookings.byId", {"bookingId": some_id}),
+        ("POST", "bookings.resendMail", {"bookingId": some_id, "idempotencyKey": "k"}),
+        ("POST", "auth.requestPasswordReset", {"email": "ada@example.org"}),
+        ("POST", "auth.resetPassword", {"token": "t0ken-" + "x" * 37, "password": PASSWORD}),
+        ("POST", "events.create", {**night, "rows": rows, "idempotencyKey": "k"}),
+        ("POST", "events.update", {"eventId": event_id, **night, "idempotencyKey": "k"}),
+        ("POST", "events.update", {"eventId": event_id, "rows": rows, "idempotencyKey": "k2"}),
+        ("POST", "events.publish", {"eventId": event_id, "idempotencyKey": "k"}),
+        ("GET", "events.mine", {"limit": 2}),
+        ("GET", "events.sales", {"eventId": event_id}),
+        ("GET", "events.bookings", {"eventId": event_id, "search": "lovelace", "limit": 2, "cursor": "AAAA"}),
         ("POST", "posters.requestUpload", {"eventId": event_id, "contentType": "image/png", "idempotencyKey": "k"}),
         ("POST", "posters.publish", {"eventId": event_id, "uploadId": some_id, "idempotencyKey": "k"}),
     ]
+
+
+def test_each_procedure_that_takes_input_has_a_right_request_to_begin_with() -> None:
+    procedures = registry()
+    examples = right_requests(str(uuid4()))
+    for _, name, input_ in examples:
+        procedures.find(name).read(input_)  # a Refusal says what is not right
+    taking = {procedure.name for procedure in procedures if procedure.input.model_fields}
+    assert {name for _, name, _ in examples} == taking
 
 
 def test_ten_thousand_malformed_requests_are_refused_without_a_fault(

@@ -1,15 +1,23 @@
-"""A customer's tickets, read from a real table under the API's own role."""
+"""A customer's tickets, read from a real table under the API's own role; pages as only AWS makes them, from a fake."""
 
-from typing import Any
+import asyncio
+from collections.abc import Callable
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import httpx
 import pytest
 
+from minitickets_api.queries.tickets import Tickets
+from minitickets_api.services.bookings import BookingDesk
+from tests.fixtures.catalogue import add_customer, add_event, opened
 from tests.fixtures.emulator import RunningEmulator
 from tests.fixtures.running_api import ASSETS_BUCKET, TICKETS_TABLE, Person, RunningApi
+from tests.fixtures.servers import Database
 
 pytestmark = pytest.mark.integration
+
+T = TypeVar("T")
 
 
 def issue(
@@ -124,3 +132,59 @@ def test_more_than_a_megabyte_of_tickets_comes_whole(api_on_aws: RunningApi, emu
     issue(emulator, ada, booked(ada, event_id, *seats), padding=200_000)
 
     assert sorted(ticket["seat"] for ticket in tickets(ada)) == sorted(seats)
+
+
+class PagedTable:
+    """A partition that Query answers with in these pages; a page's cursor is its number. Threads, as ``Aws`` has."""
+
+    def __init__(self, *pages: list[dict[str, Any]]) -> None:
+        self._pages = pages
+        self.dynamodb = self
+        self.asked: list[int] = []
+
+    async def run(self, work: Callable[[], T]) -> T:
+        return await asyncio.to_thread(work)
+
+    sign = run
+
+    def sign_get(self, key: str) -> str:
+        return f"https://images.invalid/{key}"
+
+    def query(self, *, ExclusiveStartKey: dict[str, Any] | None = None, **_: Any) -> dict[str, Any]:  # noqa: N803
+        number = 0 if ExclusiveStartKey is None else int(ExclusiveStartKey["ticketId"]["S"])
+        self.asked.append(number)
+        page: dict[str, Any] = {"Items": self._pages[number]}
+        if number + 1 < len(self._pages):
+            page["LastEvaluatedKey"] = {"userId": {"S": "u"}, "ticketId": {"S": str(number + 1)}}
+        return page
+
+
+def test_an_empty_page_with_a_cursor_is_no_end(migrated_database: Database) -> None:
+    async def scenario() -> None:
+        async with opened(migrated_database) as pool:
+            ada = await add_customer(pool)
+            event_id = await add_event(pool, seats=["A-1", "A-2", "A-3"])
+            desk = BookingDesk(pool=pool, on_commit=lambda: None)
+            made = await desk.create(
+                customer=ada, event_id=event_id, seats=["A-1", "A-2", "A-3"], idempotency_key="k", correlation_id="c"
+            )
+            await desk.close()
+            one, two, three = (
+                {
+                    "ticketId": {"S": f"{made.booking_id}:{seat}"},
+                    "status": {"S": "ready"},
+                    "qrToken": {"S": f"token of {seat}"},
+                }
+                for seat in made.seats
+            )
+            table: Any = PagedTable([], [one], [], [], [two, three], [])
+            tickets = Tickets(aws=table, table="tickets", assets=table, pool=pool)
+
+            mine = await tickets.mine(user_id=ada.user_id)
+            issued = await tickets.of_booking(user_id=ada.user_id, booking_id=made.booking_id)
+
+            assert [ticket.seat for ticket in mine] == ["A-1", "A-2", "A-3"]
+            assert [ticket.token for ticket in issued] == ["token of A-1", "token of A-2", "token of A-3"]
+            assert table.asked == [*range(6), *range(6)]
+
+    asyncio.run(scenario())
