@@ -518,7 +518,8 @@ def test_sent_rows_and_old_keys_go_after_a_week_and_nothing_else_does(migrated_d
                 uuid.UUID(customer.user_id),
                 left,
             )
-        assert await purge(pool) == {"sent outbox rows": 1, "idempotency keys": 1, "expired sessions": 1}
+        went = {what: count for what, count in (await purge(pool)).items() if count}
+        assert went == {"sent outbox rows": 1, "idempotency keys": 1, "expired sessions": 1}
         assert {str(row["outbox_id"]) for row in await pool.fetch("select outbox_id from outbox")} == set(ids[1:])
         assert await pool.fetchval("select key from idempotency_keys") == "young"
         assert await pool.fetchval("select token_hash from sessions") == b"valid"

@@ -63,7 +63,7 @@ def bars(days: Sequence[tuple[date, int]]) -> list[tuple[date, date, int]]:
 def draw(days: Sequence[tuple[date, int]], *, size: Size = WIDE) -> bytes:
     """An SVG of ``bars(days)`` without script, link or comment: the same bytes for the same sales."""
     # A tenth of a second to import, which only this picture needs.
-    with _imports_unchanged():
+    with _without_its_finder():
         import pygal
         from pygal.style import Style
 
@@ -102,13 +102,16 @@ def draw(days: Sequence[tuple[date, int]], *, size: Size = WIDE) -> bytes:
 
 
 @contextmanager
-def _imports_unchanged() -> Iterator[None]:
-    """pygal puts a finder for its plugins before all others, of a kind that Python warns of at every later import."""
-    finders = list(sys.meta_path)
+def _without_its_finder() -> Iterator[None]:
+    """pygal puts a finder for its plugins before all others, of a kind that Python warns of at every later import.
+
+    Its finder alone goes. Another one that its import brings, ``importlib_metadata``'s, has taken the standard
+    library's place, and without it no distribution would be found any more.
+    """
     try:
         yield
     finally:
-        sys.meta_path[:] = finders
+        sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__module__ != "pygal"]
 
 
 def _scale(most: int) -> list[int]:
