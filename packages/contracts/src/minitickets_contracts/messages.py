@@ -273,7 +273,9 @@ def message_type(body: str) -> str:
     return fields.text("type", fields.required("", message_document(body), "type"), longest=100)
 
 
-class _BookingFields(TypedDict):
+class BookingFields(TypedDict):
+    """What every message about a booking is made of."""
+
     message_id: str
     booking_id: str
     correlation_id: str
@@ -285,7 +287,7 @@ class _BookingFields(TypedDict):
     currency: str
 
 
-def _booking_fields(document: Mapping[str, object]) -> _BookingFields:
+def _booking_fields(document: Mapping[str, object]) -> BookingFields:
     event = fields.mapping("event", fields.required("", document, "event"))
     return {
         "message_id": string("", document, "messageId"),

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, TypedDict
+from typing import Any
 from uuid import UUID
 
 from minitickets_api.queries.bookings import instant
@@ -10,6 +10,7 @@ from minitickets_api.venue_time import local_start
 from minitickets_contracts.messages import (
     BookedEvent,
     BookingCancelled,
+    BookingFields,
     BookingMailRequested,
     Customer,
     EventMoved,
@@ -23,18 +24,6 @@ select b.booking_id, b.seats, b.total_minor, b.currency, b.cancelled_at, u.user_
 from bookings b join users u using (user_id) join events e on e.event_id = b.event_id
 """
 INSERT_MESSAGE = "insert into outbox (outbox_id, booking_id, body, correlation_id) values ($1, $2, $3, $4)"
-
-
-class _BookingFields(TypedDict):
-    message_id: str
-    booking_id: str
-    correlation_id: str
-    occurred_at: str
-    customer: Customer
-    event: BookedEvent
-    seats: tuple[str, ...]
-    total_minor: int
-    currency: str
 
 
 def mail_requested(
@@ -59,7 +48,7 @@ def moved(
     return EventMoved(**_fields(row, message_id, correlation_id, moved_at), previous=previous)
 
 
-def _fields(row: Mapping[str, Any], message_id: UUID, correlation_id: str, occurred_at: datetime) -> _BookingFields:
+def _fields(row: Mapping[str, Any], message_id: UUID, correlation_id: str, occurred_at: datetime) -> BookingFields:
     return {
         "message_id": str(message_id),
         "booking_id": str(row["booking_id"]),
