@@ -97,7 +97,7 @@ def _written(folder: Path) -> dict[str, int]:
 def is_healthy(endpoint: str) -> bool:
     """Whether an emulator answers there."""
     try:
-        with urllib.request.urlopen(f"{endpoint}/_ministack/health", timeout=2) as reply:  # noqa: S310
+        with urllib.request.urlopen(f"{endpoint}/_ministack/health", timeout=2) as reply:  # noqa: S310 - our own loopback address
             return bool(reply.status == 200)
     except (OSError, urllib.error.URLError):
         return False

@@ -124,7 +124,7 @@ def serve(name: str, *, port: int, answer: Callable[[Request], Reply]) -> Callab
                 self.wfile.write(reply.body)
             self.wfile.flush()
 
-        do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = do_HEAD = _respond  # noqa: N815
+        do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = do_HEAD = _respond  # noqa: N815 - http.server's own names
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's name
             """Requests are not logged."""

@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-import grpc  # type: ignore[import-untyped]
-from google.protobuf import empty_pb2  # type: ignore[import-untyped]
+import grpc
+from google.protobuf import empty_pb2
 from pulumi.runtime.proto import plugin_pb2, provider_pb2_grpc
 from pulumi.runtime.proto import provider_pb2 as pb
 

@@ -20,7 +20,7 @@ from concurrent import futures
 from pathlib import Path
 
 import click
-import grpc  # type: ignore[import-untyped]
+import grpc
 import pulumi
 from pulumi.automation._server import LanguageServer
 from pulumi.runtime.proto import language_pb2_grpc, provider_pb2_grpc

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from google.protobuf import struct_pb2  # type: ignore[import-untyped]
-from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
+from google.protobuf import struct_pb2
+from google.protobuf.json_format import MessageToDict
 
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 _SIGNATURE = "4dabf18193072939515e22adb298388d"

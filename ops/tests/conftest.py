@@ -1,13 +1,33 @@
-"""Stage dev of a project of its own, with a `pulumi` that plays canned answers."""
+"""Stage dev of a project of its own, with a `pulumi` that plays canned answers; an emulated account."""
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from local.emulator import Clients
+from ops.aws_account import AwsAccount
 from ops.stage_file import find_stage_file
 from ops.tests.stages import FakeAws, Stage, StubProgram, make_project, willing
+from tests.fixtures.emulator import RunningEmulator
+
+
+@pytest.fixture
+def account(emulator: RunningEmulator, region: str, monkeypatch: pytest.MonkeyPatch) -> AwsAccount:
+    """The emulated account as the deploys see it, in the ``region`` that the test's module has for itself."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", emulator.endpoint)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", emulator.account)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "root")
+    return AwsAccount(region=region)
+
+
+@pytest.fixture
+def aws(emulator: RunningEmulator, region: str) -> Iterator[Clients]:
+    clients = Clients(emulator.endpoint, region=region)
+    yield clients
+    clients.close()
 
 
 @pytest.fixture

@@ -18,10 +18,10 @@ from typing import Any
 
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
-import grpc  # type: ignore[import-untyped]
+import grpc
 import pulumi
-from google.protobuf import empty_pb2, struct_pb2  # type: ignore[import-untyped]
-from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
+from google.protobuf import empty_pb2, struct_pb2
+from google.protobuf.json_format import MessageToDict
 from pulumi.automation._server import LanguageServer
 from pulumi.runtime.proto import language_pb2_grpc, plugin_pb2
 from pulumi.runtime.proto import provider_pb2 as pb

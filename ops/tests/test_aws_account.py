@@ -1,7 +1,5 @@
 """What the operator's commands ask of AWS, answered by the emulator."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from local.emulator import Clients
@@ -15,18 +13,8 @@ REGION = "eu-west-2"  # nobody else's in the session's emulator
 
 
 @pytest.fixture
-def account(emulator: RunningEmulator, monkeypatch: pytest.MonkeyPatch) -> AwsAccount:
-    monkeypatch.setenv("AWS_ENDPOINT_URL", emulator.endpoint)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", emulator.account)
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "root")
-    return AwsAccount(region=REGION)
-
-
-@pytest.fixture
-def aws(emulator: RunningEmulator) -> Iterator[Clients]:
-    clients = Clients(emulator.endpoint, region=REGION)
-    yield clients
-    clients.close()
+def region() -> str:
+    return REGION
 
 
 def test_the_account_s_number_is_asked_for_with_our_credentials(account: AwsAccount, emulator: RunningEmulator) -> None:

@@ -1,14 +1,13 @@
 """What a killed run may have made is found by the inputs that it was sent with. tests/engine shows it of all the types
 that stage dev has; here are the others, and what must not be found."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from local.emulator import Clients
 from ops.aws_account import AwsAccount
-from tests.fixtures.emulator import RunningEmulator
 
 pytestmark = pytest.mark.integration
 
@@ -20,18 +19,8 @@ Make = Callable[[Clients], Case]
 
 
 @pytest.fixture
-def account(emulator: RunningEmulator, monkeypatch: pytest.MonkeyPatch) -> AwsAccount:
-    monkeypatch.setenv("AWS_ENDPOINT_URL", emulator.endpoint)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", emulator.account)
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "root")
-    return AwsAccount(region=REGION)
-
-
-@pytest.fixture
-def aws(emulator: RunningEmulator) -> Iterator[Clients]:
-    clients = Clients(emulator.endpoint, region=REGION)
-    yield clients
-    clients.close()
+def region() -> str:
+    return REGION
 
 
 def _specified(kind: str, tags: dict[str, str]) -> list[dict[str, Any]]:

@@ -82,7 +82,7 @@ class Settings(_Section):
     region: Text = Field(alias="AWS_REGION")
     port: Port = Field(alias="PORT")
     # A container is reached from outside itself; elsewhere one address is enough.
-    listen_host: Text = Field(default="0.0.0.0", alias="LISTEN_HOST")  # noqa: S104
+    listen_host: Text = Field(default="0.0.0.0", alias="LISTEN_HOST")  # noqa: S104 - as said
     topic_arn: Annotated[str, Field(pattern=r"^arn:[a-z0-9-]+:sns:[^:]+:\d{12}:\S+$")] = Field(alias="TOPIC_ARN")
     tickets_table: Text = Field(alias="TICKETS_TABLE")
     assets_bucket: Text = Field(alias="ASSETS_BUCKET")

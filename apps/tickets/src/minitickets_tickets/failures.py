@@ -15,7 +15,7 @@ class CallFailed(RuntimeError):  # noqa: N818 - the sentence that it is reads be
         self.may_pass = may_pass
 
 
-class TicketMismatch(RuntimeError):  # noqa: N818
+class TicketMismatch(RuntimeError):  # noqa: N818 - it is a finding
     """What is stored under a ticket's key is not that ticket: an operator has to look, trying again does not help."""
 
     def __init__(self, ticket_id: str, field: str) -> None:
@@ -24,7 +24,7 @@ class TicketMismatch(RuntimeError):  # noqa: N818
         self.field = field
 
 
-class OutOfTime(RuntimeError):  # noqa: N818
+class OutOfTime(RuntimeError):  # noqa: N818 - the rest waits, nothing failed
     """Too little of the invocation is left to begin another seat; the message comes back and goes on from there."""
 
     def __init__(self, *, seats_done: int, seats: int) -> None:

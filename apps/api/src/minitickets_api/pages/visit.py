@@ -134,7 +134,7 @@ class Visit:
             return await self.call.user()
         except Refusal:
             return None
-        except Exception:  # noqa: BLE001 - as above
+        except Exception:  # noqa: BLE001 - else the error page itself would fail
             _log.exception("who is signed in could not be looked up for an error page")
             return None
 

@@ -18,7 +18,7 @@ def describe(registry: Registry[C], *, version: str, session_cookie: str) -> dic
     inputs = [(procedure.input, "validation") for procedure in procedures if procedure.input is not NoInput]
     outputs = [(procedure.output, "serialization") for procedure in procedures]
     schemas, definitions = models_json_schema(
-        [*dict.fromkeys(inputs), *dict.fromkeys(outputs)],  # type: ignore[list-item]
+        [*dict.fromkeys(inputs), *dict.fromkeys(outputs)],  # type: ignore[list-item] # str is no Literal
         ref_template=_REFERENCE,
     )
     return {

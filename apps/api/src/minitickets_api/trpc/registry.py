@@ -13,7 +13,7 @@ from minitickets_api.refusals import Code, Refusal
 
 C = TypeVar("C")
 I = TypeVar("I", bound=BaseModel)  # noqa: E741 - read as "input", beside C and O
-O = TypeVar("O", bound=BaseModel)  # noqa: E741
+O = TypeVar("O", bound=BaseModel)  # noqa: E741 - as "output"
 
 _SHOWN_PROBLEMS = 5
 
