@@ -9,6 +9,7 @@ distribution's own record. Two builds of the same inputs have the same bytes, wh
 """
 
 import base64
+import csv
 import hashlib
 import io
 import os
@@ -162,14 +163,20 @@ def _distribution_files(requirement: Requirement) -> Iterator[tuple[str, bytes]]
             f"{requirement.name}: {distribution.version} is installed, but {locked} is locked: run `make env`"
         )
     left_out = _LEFT_OUT.get(canonicalize_name(requirement.name), ())
-    for file in distribution.files or ():
-        if not _is_needed(file) or file.as_posix().startswith(left_out):
+    # Read here, because `distribution.files` passes over what is gone, from Python 3.12 on.
+    record = distribution.read_text("RECORD")
+    if record is None:
+        raise ArtifactError(f"{requirement.name}: its RECORD is gone: make .venv anew")
+    for name, recorded, *_ in csv.reader(record.splitlines()):
+        file = PurePosixPath(name)
+        if not _is_needed(file) or name.startswith(left_out):
             continue
         try:
-            content = Path(str(file.locate())).read_bytes()
+            content = Path(str(distribution.locate_file(file))).read_bytes()
         except OSError as error:
             raise ArtifactError(f"{requirement.name}: cannot read {file}: {error.strerror}; run `make env`") from None
-        if file.hash is not None and _record_hash(file.hash.mode, content) != file.hash.value:
+        algorithm, _, digest = recorded.partition("=")
+        if digest and _record_hash(algorithm, content) != digest:
             raise ArtifactError(f"{requirement.name}: {file} is not as it was installed: make .venv anew")
         yield file.as_posix(), content
 

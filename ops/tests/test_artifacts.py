@@ -6,11 +6,13 @@ import hashlib
 import io
 import os
 import shutil
+import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 
+import importlib_metadata
 import pytest
 
 from ops import artifacts
@@ -290,12 +292,46 @@ def test_a_file_that_was_changed_after_its_installation_is_refused(
         build_tickets(repository)
 
 
-def test_a_file_that_is_gone_is_named(repository: Path, install: Install, tmp_path: Path) -> None:
+class FirstFinder:
+    """On ``sys.meta_path``: finds distributions as ``finder`` does, and no module."""
+
+    def __init__(self, finder: type[metadata.MetadataPathFinder]) -> None:
+        self.find_distributions = finder.find_distributions
+
+    def find_spec(self, *_: object) -> None:
+        """None: the next one is asked."""
+
+
+@pytest.mark.parametrize(
+    "finder",
+    [
+        pytest.param(metadata.MetadataPathFinder, id="as this Python finds it"),
+        # Some packages put it in the place of the one above; it is what a later Python brings.
+        pytest.param(importlib_metadata.MetadataPathFinder(), id="as importlib_metadata finds it"),
+    ],
+)
+def test_a_file_that_is_gone_is_named(
+    finder: type[metadata.MetadataPathFinder],
+    repository: Path,
+    install: Install,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "meta_path", [FirstFinder(finder), *sys.meta_path])
     install("speech", "1.2", {"speech/__init__.py": b""})
     (tmp_path / "site" / "speech" / "__init__.py").unlink()
     lock(repository, "speech==1.2")
 
     with pytest.raises(ArtifactError, match=r"speech: cannot read speech/__init__\.py: No such file"):
+        build_tickets(repository)
+
+
+def test_a_distribution_without_a_record_is_refused(repository: Path, install: Install, tmp_path: Path) -> None:
+    install("speech", "1.2", {"speech/__init__.py": b""})
+    (tmp_path / "site" / "speech-1.2.dist-info" / "RECORD").unlink()
+    lock(repository, "speech==1.2")
+
+    with pytest.raises(ArtifactError, match=r"speech: its RECORD is gone: make \.venv anew"):
         build_tickets(repository)
 
 
