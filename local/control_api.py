@@ -39,6 +39,7 @@ class Parts:
     mail_recorder: MailRecorder
     call_recorder: CallRecorder
     run_task: TaskRunner
+    restart_emulator: Callable[[], float]  # returns for how many seconds it was away
     differences: Collection[str]  # where this machine does something else than AWS, a line each
 
 
@@ -112,6 +113,7 @@ class ControlApi:
             ("POST", "/resources/delete"): lambda body: self._parts().provider.delete(_key(body)),
             ("POST", "/invoke"): lambda body: self._parts().provider.invoke(body["token"], body["arguments"]),
             ("POST", "/tasks"): self._task,
+            ("POST", "/emulator/restart"): lambda _: {"secondsAway": self._parts().restart_emulator()},
             ("GET", "/calls"): lambda query: self._parts().call_recorder.calls(client_id=query.get("client")),
             ("GET", "/mails"): lambda query: [
                 mail.to_json() for mail in self._parts().mailbox.mails(to=query.get("to"))

@@ -123,12 +123,13 @@ class Provider:
         """A look-up of the program (``aws.get_…``); InvokeError with the provider's text if it finds nothing."""
         return self._look_up(self._platform, token, arguments)
 
-    def resume(self) -> None:
-        """Start again what ran before the platform ended: each resource after those that it depends on.
+    def resume(self, *, only: str | None = None) -> None:
+        """Start again what ran before the platform ended: each resource (``only``: of this type) after those that it
+        depends on.
 
         ProcessError naming the first that does not come up.
         """
-        resources = self._store.all()
+        resources = self._store.all() if only is None else self._store.of_type(only)
         done: dict[Key, Future[None]] = {resource.key: Future() for resource in resources}
 
         def resume(resource: StoredResource) -> None:

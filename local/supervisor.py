@@ -44,6 +44,9 @@ STOPPED, FAILED, IN_USE, LOST_HALF = 0, 1, 2, 3
 # ECS's own: what a task gets between SIGTERM and SIGKILL.
 _TASK_STOP_SECONDS = 30.0
 _SERVER_STOP_SECONDS = 20.0
+# The emulator answers what it has begun (3 s), then writes; killed, it would lose its half of the stage.
+_EMULATOR_STOP_SECONDS = 60.0
+_RENEW_SECONDS = 120.0
 # In about the order in which a first start needs them.
 _SERVICES = (
     *("sqs", "iam", "sns", "dynamodb", "secretsmanager", "s3", "logs", "ec2", "sesv2", "ecr", "lambda"),
@@ -51,6 +54,7 @@ _SERVICES = (
 )
 _GENERATION = "generation.json"
 _TASK_DEFINITION = "aws:ecs/taskDefinition:TaskDefinition"
+_TASKS = "aws:ecs/service:Service"
 
 
 class Supervisor:
@@ -64,6 +68,8 @@ class Supervisor:
         self._exit_code = STOPPED
         self._readiness = Readiness()
         self._emulator: Emulator | None = None
+        self._emulator_changes = threading.RLock()  # nobody ends it while somebody starts it
+        self._renewal = threading.Lock()
         self._children = Children(folder.path / "children.json", say=progress.say)
         self._began = time.monotonic()
 
@@ -164,6 +170,7 @@ class Supervisor:
                 mail_recorder=mail_recorder,
                 call_recorder=call_recorder,
                 run_task=_task_runner(platform, store),
+                restart_emulator=lambda: self._restart_emulator(clients, provider),
                 differences=platform.differences,
             )
         )
@@ -181,13 +188,64 @@ class Supervisor:
         self.end(FAILED)
         self._fail(reason)
 
+    def _restart_emulator(self, clients: Clients, provider: Provider) -> float:
+        """End the emulator as the platform's own end does, and start it again in its place; for how long it was away.
+
+        All else goes on. It forgets the sessions that it lent (STS has no state on disk), so tasks are replaced by ones
+        with new credentials, as a deployment does it. ProcessError, and the platform goes down, if it has lost
+        something or does not come back.
+        """
+        with self._renewal:
+            try:
+                with self._emulator_changes:
+                    seconds = self._replace_emulator(clients)
+            except (LostHalfError, ProcessError) as error:
+                self.end(FAILED)
+                self._fail(f"The emulator was to be restarted: {error}. The platform goes down")
+                raise ProcessError(str(error)) from error
+            self._progress.say(f"the emulator was restarted, and was away for {seconds:.1f} s")
+            self._renew_tasks(provider)
+        return seconds
+
+    def _replace_emulator(self, clients: Clients) -> float:
+        old, path = self._emulator, self._folder.path
+        if old is None or self._end.is_set():
+            raise ProcessError("the platform is going down")
+        began = time.monotonic()
+        self._children.stop(old.child.name, seconds=_EMULATOR_STOP_SECONDS)
+        old.child.end_group()  # the functions that it was running
+        if unsaved := old.unsaved():
+            raise ProcessError(f"it could not write what it holds ({', '.join(unsaved)})")
+        self._emulator = None
+        new = start_emulator(path / "emulator", port=self._folder.port("emulator"))
+        self._children.watch(new.child, on_exit=self._emulator_ended)
+        self._emulator = new
+        seconds = time.monotonic() - began
+        check_generation(clients, path / _GENERATION)
+        return seconds
+
+    def _renew_tasks(self, provider: Provider) -> None:
+        """Replace all tasks; again, if one of the new ones dies meanwhile."""
+        end = time.monotonic() + _RENEW_SECONDS
+        while True:
+            try:
+                provider.resume(only=_TASKS)
+            except ProcessError as error:
+                if time.monotonic() > end or self._end.is_set():
+                    raise
+                self._progress.say(f"{error}; next attempt in 1 s")
+                time.sleep(1)
+            else:
+                return
+
     def _stop_children(self) -> None:
         """The API drains first, while what it needs still answers; then the servers, all at once."""
         servers = ("emulator", "postgres:", "valkey:")
         self._children.stop_all(
             [name for name in self._children.names() if not name.startswith(servers)], seconds=_TASK_STOP_SECONDS
         )
-        self._children.stop_all(self._children.names(), seconds=_SERVER_STOP_SECONDS)
+        with self._emulator_changes:
+            self._children.stop_all(self._children.names(), seconds=_SERVER_STOP_SECONDS)
 
     def _status(self) -> dict[str, Any]:
         return {

@@ -8,7 +8,7 @@ from typing import Any
 from local.handlers.ecs import ecs_tags, outputs_of, retag
 from local.handlers.elbv2 import load_balancers_of, set_targets
 from local.handlers.handler import Handler, HandlerError, Inputs, Made, Outputs, PlatformServices
-from local.handlers.refusals import found, gone
+from local.handlers.refusals import found, gone, refusals
 from local.handlers.shapes import chosen, physical_name, plain
 from local.handlers.tasks import (
     TaskDefinition,
@@ -21,7 +21,7 @@ from local.handlers.tasks import (
     wait_for_end,
     wait_until_healthy,
 )
-from local.processes import Child, ProcessError
+from local.processes import Child
 
 _HEALTHY_SECONDS = 60.0
 _FIRST_BACKOFF_SECONDS = 1.0
@@ -256,8 +256,9 @@ class Service(Handler):
                 if task not in self._tasks.get(service, []):
                     return  # deleted or deployed anew meanwhile
             try:
-                successor = self._start(service, outputs, task.definition)
-            except (HandlerError, ProcessError) as error:
+                with refusals():  # the emulator may be away for a moment
+                    successor = self._start(service, outputs, task.definition)
+            except HandlerError as error:
                 self.platform.say(f"{outputs['name']}: {error}; next attempt in {pause:g} s")
                 time.sleep(pause)
                 pause = min(pause * 2, _LONGEST_BACKOFF_SECONDS)
@@ -268,14 +269,31 @@ class Service(Handler):
             abandoned = task not in tasks
             if not abandoned:
                 tasks[tasks.index(task)] = successor
-                # Under the lock: of two that are replaced at once, the one that comes last must name both.
-                for group in _target_groups(outputs):
-                    set_targets(self.platform, group, [entry.port for entry in tasks])
             ended = successor.ended
         if abandoned:
             self._stop(successor)
-        elif ended is not None:
+            return
+        self._name_targets(service, outputs)
+        if ended is not None:
             self._replace(service, outputs, successor, *ended)  # it died between its health check and its service
+
+    def _name_targets(self, service: str, outputs: Outputs) -> None:
+        """Make the running tasks the targets, and do not give up: a task that has none is of no use to anybody."""
+        pause = _FIRST_BACKOFF_SECONDS
+        while True:
+            try:
+                # Under the lock: of two that are replaced at once, the one that comes last must name both.
+                with self._lock, refusals():
+                    if service not in self._tasks:
+                        return  # deleted meanwhile
+                    for group in _target_groups(outputs):
+                        set_targets(self.platform, group, [entry.port for entry in self._tasks[service]])
+            except HandlerError as error:
+                self.platform.say(f"{outputs['name']}: its targets: {error}; next attempt in {pause:g} s")
+                time.sleep(pause)
+                pause = min(pause * 2, _LONGEST_BACKOFF_SECONDS)
+            else:
+                return
 
 
 def _deployment(inputs: Inputs) -> dict[str, Any]:

@@ -75,6 +75,7 @@ class _Api:
             mail_recorder=MailRecorder(port=1, upstream_port=1, mailbox=mailbox),
             call_recorder=CallRecorder(port=1, file=tmp_path / "calls.jsonl"),
             run_task=_run_task,
+            restart_emulator=lambda: 1.5,
             differences=[],
         )
         api = ControlApi(
@@ -138,6 +139,10 @@ def test_a_look_up_that_finds_nothing_says_what_the_provider_says(api: _Api) -> 
 def test_a_task_comes_back_with_its_exit_code_and_output(api: _Api) -> None:
     done = api.client.post("/tasks", {"command": ["python", "-m", "x"], "environment": {"SEED": "{}"}})
     assert done == {"exitCode": 3, "output": "python -m x SEED"}
+
+
+def test_a_restart_of_the_emulator_tells_how_long_it_was_away(api: _Api) -> None:
+    assert api.client.post("/emulator/restart", {}) == {"secondsAway": 1.5}
 
 
 def test_limits_that_mean_nothing_change_nothing(api: _Api) -> None:

@@ -11,9 +11,10 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from local.emulator import Clients
 from local.handlers.handler import HandlerError
 from local.handlers.rds_files import DatabaseFiles
-from local.processes import accepts_connections, wait_until
+from local.processes import accepts_connections, free_port, wait_until
 from tests.fixtures.handled_stage import HandledStage
 
 pytestmark = pytest.mark.integration
@@ -205,6 +206,23 @@ def test_a_database_that_does_not_come_up_is_tried_until_it_does(stage: HandledS
 
     wait_until("it runs again", lambda: stage.children.get(f"postgres:{database['port']}") is not None, seconds=20)
     assert _query(stage, database, "select seat from booking") == [("A1",)]
+
+
+def test_a_database_that_crashes_while_the_emulator_is_away_is_tried_until_it_is_back(
+    stage: HandledStage, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = stage.create("rds/parameterGroup:ParameterGroup", "db", name=name, family="postgres18")
+    database = stage.create(INSTANCE, "db", **_database(name, skipFinalSnapshot=True, parameterGroupName=group["name"]))
+    child = stage.children.get(f"postgres:{database['port']}")
+    assert child is not None
+
+    with monkeypatch.context() as away:
+        away.setattr(stage.platform, "_clients", Clients(f"http://127.0.0.1:{free_port()}"))
+        child.end_group()
+        wait_until("it is said", lambda: any("did not start" in line for line in stage.said.lines), seconds=20)
+
+    wait_until("it runs again", lambda: stage.children.get(f"postgres:{database['port']}") is not None, seconds=20)
+    assert _query(stage, database, "select 1") == [(1,)]
 
 
 def test_a_birth_that_a_crash_interrupted_begins_anew(stage: HandledStage, name: str) -> None:

@@ -11,11 +11,12 @@ from typing import Any
 import httpx
 import pytest
 
+from local.emulator import Clients
 from local.handlers import ecs_service
 from local.handlers.ecs import run_task
 from local.handlers.handler import HandlerError
 from local.handlers.tasks import wait_until_healthy
-from local.processes import Child, accepts_connections, wait_until
+from local.processes import Child, accepts_connections, free_port, wait_until
 from tests.fixtures.handled_stage import HandledStage
 
 pytestmark = pytest.mark.integration
@@ -296,14 +297,41 @@ def test_a_task_that_dies_is_replaced(stage: HandledStage, api: Api) -> None:
 
     os.kill(before["pid"], signal.SIGKILL)
 
-    def answers_anew() -> bool:
-        try:
-            return bool(api.get()["pid"] != before["pid"])
-        except httpx.HTTPError:
-            return False
-
-    wait_until("another task answers", answers_anew, seconds=20)
+    wait_until("another task answers", lambda: _answers_anew(api, before["pid"]), seconds=20)
     assert any("ended with exit code -9; starting another" in line for line in stage.said.lines)
+
+
+def test_a_task_that_dies_while_the_emulator_is_away_is_replaced_once_it_is_back(
+    stage: HandledStage, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.create(SERVICE, "api", **api.service(api.define(api.container())))
+    before = api.get()
+
+    with monkeypatch.context() as away:
+        away.setattr(stage.platform, "_clients", Clients(f"http://127.0.0.1:{free_port()}"))
+        os.kill(before["pid"], signal.SIGKILL)
+        wait_until("it is said", lambda: any("next attempt in" in line for line in stage.said.lines), seconds=20)
+
+    wait_until("another task answers", lambda: _answers_anew(api, before["pid"]), seconds=20)
+
+
+def test_a_task_that_starts_just_before_the_emulator_is_away_is_a_target_once_it_is_back(
+    stage: HandledStage, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.create(SERVICE, "api", **api.service(api.define(api.container())))
+    before = api.get()
+
+    with monkeypatch.context() as away:
+
+        def goes_away(child: Child, **more: Any) -> None:
+            wait_until_healthy(child, **more)
+            away.setattr(stage.platform, "_clients", Clients(f"http://127.0.0.1:{free_port()}"))
+
+        away.setattr(ecs_service, "wait_until_healthy", goes_away)
+        os.kill(before["pid"], signal.SIGKILL)
+        wait_until("it is said", lambda: any("its targets: " in line for line in stage.said.lines), seconds=20)
+
+    wait_until("another task answers", lambda: _answers_anew(api, before["pid"]), seconds=20)
 
 
 def test_a_task_that_dies_just_after_its_health_check_is_replaced_too(
@@ -325,6 +353,14 @@ def test_a_task_that_dies_just_after_its_health_check_is_replaced_too(
 
     wait_until("a third task is healthy", lambda: len(healthy) == 2, seconds=20)
     wait_until("it answers", lambda: _answers_as(api, healthy[1]), seconds=10)
+
+
+def _answers_anew(api: "Api", pid: int) -> bool:
+    """Whether another process than ``pid`` does."""
+    try:
+        return bool(api.get()["pid"] != pid)
+    except httpx.HTTPError:
+        return False
 
 
 def _answers_as(api: "Api", pid: int) -> bool:

@@ -132,6 +132,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
             mail_recorder=MailRecorder(port=1, upstream_port=1, mailbox=mailbox),
             call_recorder=CallRecorder(port=1, file=tmp_path / "calls.jsonl"),
             run_task=lambda **_: (0, ""),
+            restart_emulator=lambda: 0.0,
             differences=[],
         )
     )

@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
-from local.processes import kernel_start_time, wait_until
+from local.processes import ProcessError, kernel_start_time, wait_until
 from local.progress import Progress
 from local.session import SessionError, running_platform
 from local.stage_folder import StageFolder, read_json
@@ -186,6 +186,26 @@ def test_a_killed_emulator_ends_the_platform_and_the_next_start_says_what_is_los
     assert "lost what it held" in said
     assert "make local-reset" in said
     assert _still_running(_processes(booked.folder)) == []
+
+
+def test_an_emulator_that_cannot_write_when_it_is_restarted_ends_the_platform_and_the_next_start_says_so(
+    booked: Booked,
+) -> None:
+    with _up(booked.folder) as running:
+        processes = _processes(booked.folder)
+        in_the_way = booked.folder / "emulator" / "state" / "sqs.json.tmp"
+        in_the_way.mkdir()
+
+        with pytest.raises(ProcessError, match=r"could not write what it holds \(sqs\)"):
+            running.session.client.post("/emulator/restart", {})
+
+        assert running.session.supervisor.wait(30) == 1
+        assert _members([entry["pid"] for entry in processes]) == []
+
+    in_the_way.rmdir()
+    with pytest.raises(SessionError) as refused, _up(booked.folder):
+        pass
+    assert refused.value.exit_code == 3
 
 
 def _local(*arguments: str, seconds: float = 120) -> "subprocess.CompletedProcess[str]":

@@ -7,6 +7,7 @@ answer was lost, and nobody asked again) must be whole too if they are there.
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal
 
 from local.ticket_scan import ScanError, scan
@@ -103,9 +104,18 @@ class Finding:
         return f"{self.kind:<8} booking {self.booking_id}: {self.what}"
 
 
-def audit(acknowledged: Iterable[Acknowledged], books: Books, *, excused_mails: int = 0) -> list[Finding]:
-    """What is not as the platform promises. ``excused_mails``: how many mails more than one a booking there may be,
-    because so many sends were killed, of unknown outcome, or outlived their lease."""
+def audit(
+    acknowledged: Iterable[Acknowledged],
+    books: Books,
+    *,
+    excused_mails: int = 0,
+    excused_of_bookings: Mapping[str, int] = MappingProxyType({}),
+) -> list[Finding]:
+    """What is not as the platform promises.
+
+    How many mails more than one there may be, because so many sends were killed, of unknown outcome, or outlived their
+    lease: ``excused_of_bookings`` of a booking and no other; beyond those, ``excused_mails`` of all together.
+    """
     told = {booking.booking_id: booking for booking in acknowledged}
     index = _Index(books)
     findings = [finding for booking in told.values() for finding in _promised(booking, books, index)]
@@ -120,9 +130,14 @@ def audit(acknowledged: Iterable[Acknowledged], books: Books, *, excused_mails: 
             )
             findings += _promised(untold, books, index)
     findings += _sold_twice(told.values())
-    findings += _too_many_mails(index, excused_mails)
+    findings += _too_many_mails(index, excused_mails, excused_of_bookings)
     findings += _of_nobody(books, index)
     return findings
+
+
+def extra_mails(books: Books) -> int:
+    """How many mails more than one a booking there are."""
+    return sum(len(mails) - 1 for mails in _Index(books).mails.values())
 
 
 def report(findings: Sequence[Finding]) -> str:
@@ -256,15 +271,18 @@ def _sold_twice(told: Iterable[Acknowledged]) -> Iterator[Finding]:
                 yield _doubled(booking, f"seat {seat} was sold to booking {first} too")
 
 
-def _too_many_mails(index: _Index, excused: int) -> Iterator[Finding]:
-    extra = {booking_id: len(mails) - 1 for booking_id, mails in index.mails.items() if len(mails) > 1}
-    if sum(extra.values()) <= excused:
+def _too_many_mails(index: _Index, excused: int, excused_of: Mapping[str, int]) -> Iterator[Finding]:
+    more = {booking_id: len(mails) - 1 - excused_of.get(booking_id, 0) for booking_id, mails in index.mails.items()}
+    beyond = {booking_id: count for booking_id, count in more.items() if count > 0}
+    total = sum(beyond.values())
+    if total <= excused:
         return
-    for booking_id, more in extra.items():
+    for booking_id in beyond:
+        mails = len(index.mails[booking_id])
         yield Finding(
             kind="doubled",
             booking_id=booking_id,
-            what=f"{more + 1} mails ({sum(extra.values())} too many in all, {excused} are excused)",
+            what=f"{mails} mails ({total} too many in all, {excused} are excused)",
         )
 
 

@@ -1,4 +1,5 @@
-"""``python -m tests.faults.soak --minutes 5``: customers book while the platform's processes die and stand still.
+"""``python -m tests.faults.soak --minutes 5``: customers book while the platform's processes die and stand still, and
+the emulator is restarted.
 
 Then everything comes to rest, and the ledger is checked. Exit codes: 0 the ledger is in order; 1 it is not, or the
 platform did not come to rest; 2 the platform did not come up. The same seed wants and strikes the same things; when
@@ -19,9 +20,11 @@ from local.session import Session, SessionError, running_platform
 from local.stage_folder import StageFolder
 from tests.faults.customers import Customer, Hall, Journal
 from tests.faults.dead_letters import queue_counts, redrive
-from tests.faults.ledger import Finding, audit, report
+from tests.faults.emulator_strikes import EmulatorStriker
+from tests.faults.excuses import Excuses, read_excuses
+from tests.faults.ledger import Books, Finding, audit, extra_mails, report
 from tests.faults.platform_books import read_books
-from tests.faults.strikes import Striker
+from tests.faults.strikes import WORKER, Striker, processes
 from tests.fixtures.platform import ALL_ON, RunningPlatform
 from tests.fixtures.platform import Customer as Registered
 
@@ -41,6 +44,8 @@ _MEAN_SEATS = 3
 # after 900 s the second time. On an idle machine few are put back, and it rests after some minutes.
 _REST_SECONDS = 1_500.0
 _LOOK_SECONDS = 10.0
+# The emulator's end and start, and two new tasks, on a machine that is busy.
+_RESTART_SECONDS = 240.0
 
 
 def soak(session: Session, *, minutes: float, seed: int, progress: Progress) -> list[str]:
@@ -54,17 +59,28 @@ def soak(session: Session, *, minutes: float, seed: int, progress: Progress) -> 
     journal = Journal()
     customers = _customers(registered, halls=halls, journal=journal, end=end, seed=seed)
     striker = Striker(session.folder, seconds=_SECONDS_A_STRIKE, end=end, seed=f"{seed} striker")
-    for thread in (*customers, striker):
+    restarter = EmulatorStriker(
+        lambda: float(session.client.post("/emulator/restart", {}, seconds=_RESTART_SECONDS)["secondsAway"]),
+        workers=lambda: list(processes(session.folder, WORKER)),
+        struck=striker.struck,
+        end=end,
+        seed=f"{seed} striker of the emulator",
+    )
+    threads = (restarter, striker, *customers)
+    for thread in threads:
         thread.start()
     _tell_until(end, journal, striker, progress)
-    for thread in (striker, *customers):
-        thread.join(120)
+    for thread in threads:
+        thread.join(_RESTART_SECONDS)
+    if restarter.failure is not None:
+        platform.close()
+        return [restarter.failure]
     progress.say(f"answers: {', '.join(f'{code} {count}' for code, count in journal.answers.most_common())}")
     progress.say(f"{len(journal.acknowledged)} bookings acknowledged, {journal.undecided} undecided; {striker.struck}")
     findings = _come_to_rest(platform, halls, journal, registered, striker, progress)
     platform.close()
     problems = [f"surprise: {surprise}" for surprise in journal.surprises]
-    problems += [f"{thread.name} is stuck" for thread in (striker, *customers) if thread.is_alive()]
+    problems += [f"{thread.name} is stuck" for thread in threads if thread.is_alive()]
     return [*problems, *([report(findings)] if findings else [])]
 
 
@@ -138,28 +154,34 @@ def _come_to_rest(
             redriven = True
             progress.say(f"{redrive(platform)} dead letters sent again")
             continue
-        findings = _findings(platform, halls, journal, registered, striker)
+        books = read_books(
+            platform, events={hall.event_id for hall in halls}, customers={customer.email for customer in registered}
+        )
+        findings = _findings(platform, books, journal, striker)
         if not findings or not in_work or waited > _REST_SECONDS:
             break
         progress.say(f"{len(findings)} findings, while {in_work} messages are in work or come back later")
         time.sleep(_LOOK_SECONDS)
     progress.say(
-        f"at rest after {time.monotonic() - began:.0f} s; {striker.struck.sends_cut_off} mails too many excused"
+        f"at rest after {time.monotonic() - began:.0f} s; {extra_mails(books)} mails more than one a booking, excused "
+        f"by {len(striker.struck.cut_off)} workers killed, {_excuses(platform)}"
     )
     return findings
 
 
-def _findings(
-    platform: RunningPlatform,
-    halls: Sequence[Hall],
-    journal: Journal,
-    registered: Sequence[Registered],
-    striker: Striker,
-) -> list[Finding]:
-    books = read_books(
-        platform, events={hall.event_id for hall in halls}, customers={customer.email for customer in registered}
+def _findings(platform: RunningPlatform, books: Books, journal: Journal, striker: Striker) -> list[Finding]:
+    excuses = _excuses(platform)
+    return audit(
+        journal.acknowledged.values(),
+        books,
+        excused_mails=len(striker.struck.cut_off) + excuses.timed_out,
+        excused_of_bookings=excuses.of_bookings,
     )
-    return audit(journal.acknowledged.values(), books, excused_mails=striker.struck.sends_cut_off)
+
+
+def _excuses(platform: RunningPlatform) -> Excuses:
+    with (platform.folder.path / "emulator" / "emulator.log").open(errors="replace") as log:
+        return read_excuses(log)
 
 
 def _on_their_way(platform: RunningPlatform) -> tuple[int, int]:

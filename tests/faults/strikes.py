@@ -35,20 +35,25 @@ _PLAN: tuple[tuple[int, str, tuple[float, float] | None], ...] = (
 
 @dataclass
 class Struck:
-    """What was done so far, by victim."""
+    """What was done so far, by victim.
+
+    ``cut_off`` are the worker's processes that were killed, alone or with the emulator: their numbers and kernel start
+    times. Each had at most one send in flight. ``seconds_away`` is how long the emulator was, at each restart.
+    """
 
     killed: Counter[str] = field(default_factory=Counter)
     paused: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def sends_cut_off(self) -> int:
-        """How many sends these can have killed, or have made outlive their lease: a worker has one in flight."""
-        return self.killed[WORKER] + self.paused[WORKER]
+    cut_off: set[tuple[int, str]] = field(default_factory=set)
+    seconds_away: list[float] = field(default_factory=list)
 
     def __str__(self) -> str:
         killed = ", ".join(f"{victim} {times}" for victim, times in self.killed.most_common())
         paused = ", ".join(f"{victim} {times}" for victim, times in self.paused.most_common())
-        return f"{self.killed.total()} kills ({killed}), {self.paused.total()} pauses ({paused})"
+        away = ", ".join(f"{seconds:.1f}" for seconds in self.seconds_away)
+        return (
+            f"{self.killed.total()} kills ({killed}), {self.paused.total()} pauses ({paused}), "
+            f"{len(self.seconds_away)} restarts of the emulator (away for {away} s)"
+        )
 
 
 class Striker(threading.Thread):
@@ -68,7 +73,7 @@ class Striker(threading.Thread):
         while time.monotonic() < self._end:
             weights = [weight for weight, _, _ in _PLAN]
             _, victim, pause = self._random.choices(_PLAN, weights)[0]
-            found = sorted(self._processes(victim))
+            found = sorted(processes(self._folder, victim))
             if found:
                 self._strike(victim, self._random.choice(found), pause)
             time.sleep(self._random.uniform(0.5, 1.5) * self._seconds)
@@ -78,8 +83,11 @@ class Striker(threading.Thread):
 
     def _strike(self, victim: str, pid: int, pause: tuple[float, float] | None) -> None:
         if pause is None:
+            start = kernel_start_time(pid)
             if _signal(pid, signal.SIGKILL):
                 self.struck.killed[victim] += 1
+                if victim == WORKER and start is not None:
+                    self.struck.cut_off.add((pid, start))
             return
         # A server of many processes stands still only with all of them.
         paused = [pid, *_children(pid)] if victim == POSTGRES else [pid]
@@ -98,24 +106,25 @@ class Striker(threading.Thread):
         resumed.start()
         self._pauses.append(resumed)
 
-    def _processes(self, victim: str) -> Iterator[int]:
-        """The processes of a kind that run now."""
-        children = {entry["name"]: int(entry["pid"]) for entry in read_json(self._folder.path / "children.json") or []}
-        if victim in (POSTGRES, BACKEND):
-            servers = [pid for name, pid in children.items() if name.startswith("postgres:")]
-            if victim == POSTGRES:
-                yield from servers
-            else:
-                yield from (each for pid in servers for each in _children(pid) if " idle" in _command(each))
-        elif victim == VALKEY:
-            yield from (pid for name, pid in children.items() if name.startswith("valkey:"))
-        elif victim == API:
-            yield from (pid for name, pid in children.items() if ".api." in name)
+
+def processes(folder: StageFolder, victim: str) -> Iterator[int]:
+    """The processes of a kind that run on a platform now."""
+    children = {entry["name"]: int(entry["pid"]) for entry in read_json(folder.path / "children.json") or []}
+    if victim in (POSTGRES, BACKEND):
+        servers = [pid for name, pid in children.items() if name.startswith("postgres:")]
+        if victim == POSTGRES:
+            yield from servers
         else:
-            wanted = b"-worker" if victim == WORKER else b"-tickets"
-            for pid in _children(children.get("emulator", 0)):
-                if _variable(pid, b"AWS_LAMBDA_FUNCTION_NAME").endswith(wanted):
-                    yield pid
+            yield from (each for pid in servers for each in _children(pid) if " idle" in _command(each))
+    elif victim == VALKEY:
+        yield from (pid for name, pid in children.items() if name.startswith("valkey:"))
+    elif victim == API:
+        yield from (pid for name, pid in children.items() if ".api." in name)
+    else:
+        wanted = b"-worker" if victim == WORKER else b"-tickets"
+        for pid in _children(children.get("emulator", 0)):
+            if _variable(pid, b"AWS_LAMBDA_FUNCTION_NAME").endswith(wanted):
+                yield pid
 
 
 def _signal(pid: int, number: signal.Signals) -> bool:

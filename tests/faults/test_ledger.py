@@ -18,6 +18,7 @@ from tests.faults.ledger import (
     OutboxRow,
     TicketItem,
     audit,
+    extra_mails,
     report,
 )
 
@@ -290,6 +291,22 @@ def test_as_many_mails_too_many_are_excused_as_said_and_no_more() -> None:
     )
     assert audit(TOLD, twice, excused_mails=2) == []
     assert [finding.kind for finding in audit(TOLD, twice, excused_mails=1)] == ["doubled", "doubled"]
+
+
+def test_what_is_excused_of_a_booking_excuses_no_other() -> None:
+    twice = replace(in_order(), mails=[*in_order().mails, mail_of(TOLD[0], message_id="2")])
+    assert audit(TOLD, twice, excused_of_bookings={ADA: 1}) == []
+    [finding] = audit(TOLD, twice, excused_of_bookings={BOB: 1})
+    assert (finding.kind, finding.booking_id) == ("doubled", ADA)
+    thrice = replace(twice, mails=[*twice.mails, mail_of(TOLD[0], message_id="3")])
+    assert audit(TOLD, thrice, excused_of_bookings={ADA: 1}, excused_mails=1) == []
+    [finding] = audit(TOLD, thrice, excused_of_bookings={ADA: 1, BOB: 5})
+    assert finding.what == "3 mails (1 too many in all, 0 are excused)"
+
+
+def test_mails_more_than_one_a_booking_are_counted() -> None:
+    books = replace(in_order(), mails=[*in_order().mails, mail_of(TOLD[0], message_id="2")])
+    assert (extra_mails(in_order()), extra_mails(books), extra_mails(without_adas_mail(in_order()))) == (0, 1, 0)
 
 
 def test_a_mail_about_something_else_is_no_second_confirmation() -> None:
