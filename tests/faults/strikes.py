@@ -46,13 +46,19 @@ class Struck:
     cut_off: set[tuple[int, str]] = field(default_factory=set)
     seconds_away: list[float] = field(default_factory=list)
 
+    def note_kill(self, victim: str, pid: int, started: str | None) -> None:
+        """A process was sent SIGKILL; ``started`` is None if it had ended by itself."""
+        self.killed[victim] += 1
+        if victim == WORKER and started is not None:
+            self.cut_off.add((pid, started))
+
     def __str__(self) -> str:
         killed = ", ".join(f"{victim} {times}" for victim, times in self.killed.most_common())
         paused = ", ".join(f"{victim} {times}" for victim, times in self.paused.most_common())
-        away = ", ".join(f"{seconds:.1f}" for seconds in self.seconds_away)
+        away = ", ".join(f"{seconds:.1f} s" for seconds in self.seconds_away)
         return (
             f"{self.killed.total()} kills ({killed}), {self.paused.total()} pauses ({paused}), "
-            f"{len(self.seconds_away)} restarts of the emulator (away for {away} s)"
+            f"{len(self.seconds_away)} restarts of the emulator (away for {away})"
         )
 
 
@@ -83,11 +89,9 @@ class Striker(threading.Thread):
 
     def _strike(self, victim: str, pid: int, pause: tuple[float, float] | None) -> None:
         if pause is None:
-            start = kernel_start_time(pid)
+            started_at = kernel_start_time(pid)
             if _signal(pid, signal.SIGKILL):
-                self.struck.killed[victim] += 1
-                if victim == WORKER and start is not None:
-                    self.struck.cut_off.add((pid, start))
+                self.struck.note_kill(victim, pid, started_at)
             return
         # A server of many processes stands still only with all of them.
         paused = [pid, *_children(pid)] if victim == POSTGRES else [pid]

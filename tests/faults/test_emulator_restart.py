@@ -1,12 +1,17 @@
-"""The emulator, restarted in its place under a running platform, has lost nothing that AWS would have kept."""
+"""What a soak relies on: the emulator, restarted in its place, has lost nothing; and it says whose time ended."""
 
 import http.client
+import os
+import signal
 import urllib.parse
 
 import pytest
 
+from local.processes import wait_until
 from local.session import Session
 from local.stage_folder import read_json
+from tests.faults.excuses import read_excuses
+from tests.faults.strikes import WORKER, processes
 from tests.fixtures.platform import RunningPlatform, image_hash
 
 pytestmark = pytest.mark.faults
@@ -51,3 +56,27 @@ def test_what_was_there_is_there_and_what_comes_next_goes_its_way(platform: Runn
     connection.request("GET", address.path)
     assert connection.getresponse().status == 403
     connection.close()
+
+
+def test_an_invocation_that_stands_still_past_its_time_is_told_in_the_emulators_log(platform: RunningPlatform) -> None:
+    event_id = platform.make_event()
+    customer = platform.register()
+    customer.visitor.book(event_id=event_id, seats=["A-1"])
+    platform.wait_for_mails(to=customer.email)
+    log = platform.folder.path / "emulator" / "emulator.log"
+
+    def timed_out() -> int:
+        with log.open(errors="replace") as lines:
+            return read_excuses(lines).timed_out
+
+    before = timed_out()
+    workers = list(processes(platform.folder, WORKER))
+    for pid in workers:
+        os.kill(pid, signal.SIGSTOP)
+    customer.visitor.book(event_id=event_id, seats=["A-2"])
+
+    wait_until("the function's time has ended", lambda: timed_out() > before, seconds=30)
+
+    assert set(processes(platform.folder, WORKER)) != set(workers)
+    for pid in set(workers) & set(processes(platform.folder, WORKER)):
+        os.kill(pid, signal.SIGCONT)

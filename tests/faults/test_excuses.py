@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from apps.worker.tests.fakes import lost_reply, raising
+from apps.worker.tests.worker_under_test import BOOKING_ID, Worker, booking, record
 from tests.faults.excuses import Excuses, read_excuses
 
 pytestmark = pytest.mark.unit
@@ -81,3 +83,40 @@ def test_lines_of_others_and_half_lines_are_passed_over() -> None:
     log = [mine.replace('"service": "worker"', '"service": "tickets"'), mine[:90], '["a"]', "{}", "", mine]
 
     assert read_excuses(log).of_bookings == {ADA: 1}
+
+
+def written(worker: Worker, *, invocation: str) -> list[str]:
+    """What the real worker logged, under the name of the function."""
+    return [
+        json.dumps({**logged, "service": "worker", "function_request_id": invocation}) for logged in worker.logged()
+    ]
+
+
+def test_the_workers_own_line_of_a_lost_reply_excuses_the_mail_that_follows() -> None:
+    worker = Worker()
+    worker.ses.sends.after = [raising(lost_reply())]
+    message = record(booking())
+
+    assert worker.consume(message) == [message["messageId"]]
+
+    assert len(worker.ses.accepted) == 1
+    assert read_excuses(written(worker, invocation="i-1")).of_bookings == {BOOKING_ID: 1}
+
+
+def test_the_workers_own_lines_of_a_record_that_failed_excuse_the_mail_that_follows() -> None:
+    worker = Worker()
+    worker.table.writes.before = [None, *[raising(lost_reply())] * 3]
+    message = record(booking())
+
+    assert worker.consume(message) == [message["messageId"]]
+
+    assert len(worker.ses.accepted) == 1
+    assert read_excuses(written(worker, invocation="i-1")).unrecorded == {BOOKING_ID: 1}
+
+
+def test_the_workers_own_lines_of_a_mail_that_went_well_excuse_nothing() -> None:
+    worker = Worker()
+
+    assert worker.consume(record(booking())) == []
+
+    assert read_excuses(written(worker, invocation="i-1")) == Excuses()
