@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -206,6 +207,27 @@ def test_an_emulator_that_cannot_write_when_it_is_restarted_ends_the_platform_an
     with pytest.raises(SessionError) as refused, _up(booked.folder):
         pass
     assert refused.value.exit_code == 3
+
+
+def test_a_platform_that_is_ended_while_its_emulator_restarts_leaves_nothing_behind(booked: Booked) -> None:
+    groups: set[int] = set()
+
+    def without_emulator() -> bool:
+        processes = _processes(booked.folder)
+        groups.update(entry["pid"] for entry in processes)
+        return all(entry["name"] != "emulator" for entry in processes)
+
+    with _up(booked.folder) as running, ThreadPoolExecutor(1) as pool:
+        pool.submit(running.session.client.post, "/emulator/restart", {})
+        wait_until("the emulator has ended", without_emulator, seconds=30)
+        running.session.supervisor.send(signal.SIGTERM)
+        assert running.session.supervisor.wait(60) == 0
+        groups.update(entry["pid"] for entry in _processes(booked.folder))
+
+    assert _processes(booked.folder) == []
+    assert _members(sorted(groups)) == []
+    with _up(booked.folder) as running:
+        assert _facts(running, email=booked.email, password=booked.password) == booked.facts
 
 
 def _local(*arguments: str, seconds: float = 120) -> "subprocess.CompletedProcess[str]":
