@@ -105,6 +105,24 @@ def test_logging_in_ends_the_session_that_one_came_with(api: RunningApi) -> None
     assert who(thief) is None
 
 
+@pytest.mark.parametrize("how", ["register", "login"])
+def test_a_token_that_somebody_planted_never_becomes_a_session(api: RunningApi, how: str) -> None:
+    planted = "planted" + "A" * 36
+    if how == "login":
+        api.customer("ada@example.org")
+    ada = api.stranger()
+    given = {"email": "ada@example.org", "password": PASSWORD, **({"name": "Ada"} if how == "register" else {})}
+
+    reply = ada.http.post(f"/trpc/auth.{how}", json=given, headers={"cookie": f"session={planted}"})
+
+    assert reply.status_code == 200, reply.text
+    assert planted not in reply.headers["set-cookie"]
+    assert who(ada) == "ada@example.org"
+    thief = api.stranger()
+    thief.http.headers["cookie"] = f"session={planted}"
+    assert who(thief) is None
+
+
 def test_logging_out_ends_the_session_and_forgets_the_cookie(api: RunningApi) -> None:
     ada = api.customer()
     token = ada.http.cookies["session"]

@@ -1,5 +1,7 @@
 """Bad input over real HTTP: the right code, never a 500, and nothing changed."""
 
+import base64
+import hashlib
 import json
 from collections.abc import Callable
 from uuid import uuid4
@@ -61,6 +63,20 @@ def _cursor(time: str) -> Attempt:
     return lambda stage: stage.customer.query("events.list", {"cursor": made_up})
 
 
+def _forged_cursor(payload: bytes) -> Attempt:
+    """A cursor whose check is right and whose position is ``payload``: anybody can work the check out."""
+    bound = json.dumps(["events.upcoming", ""]).encode()
+    check = hashlib.sha256(bound + b"\n" + payload).digest()[:12]
+    forged = base64.urlsafe_b64encode(check + payload).rstrip(b"=").decode()
+    return lambda stage: stage.customer.query("events.list", {"cursor": forged})
+
+
+def test_a_forged_cursor_is_looked_into_and_not_just_refused_by_its_check(api: RunningApi) -> None:
+    right = json.dumps(["2020-01-01T00:00:00+00:00", str(uuid4())]).encode()
+
+    assert _forged_cursor(right)(Stage(api)).status_code == 200
+
+
 TABLE: dict[str, tuple[Attempt, int, str]] = {
     "unknown procedure": (lambda stage: stage.customer.mutate("bookings.steal", {}), 404, "NOT_FOUND"),
     "a query's method": (lambda stage: stage.customer.query("bookings.create", {}), 405, "METHOD_NOT_SUPPORTED"),
@@ -117,6 +133,17 @@ TABLE: dict[str, tuple[Attempt, int, str]] = {
     ),
     "a cursor before all years": (_cursor("0001-01-01T00:00:00+23:59"), 400, "BAD_REQUEST"),
     "a cursor after all years": (_cursor("9999-12-31T23:59:59-23:59"), 400, "BAD_REQUEST"),
+    "a forged cursor without a zone": (_cursor("2020-01-01T00:00:00"), 400, "BAD_REQUEST"),
+    "a forged cursor with a NUL": (_cursor("\x00"), 400, "BAD_REQUEST"),
+    "a forged cursor of one part": (_forged_cursor(b'["2020-01-01T00:00:00+00:00"]'), 400, "BAD_REQUEST"),
+    "a forged cursor of an object": (_forged_cursor(b'{"0":"a","1":"b"}'), 400, "BAD_REQUEST"),
+    "a forged cursor of numbers": (_forged_cursor(b"[1,2]"), 400, "BAD_REQUEST"),
+    "a forged cursor that is no JSON": (_forged_cursor(b"\xff["), 400, "BAD_REQUEST"),
+    "a forged cursor with an id that is none": (
+        _forged_cursor(b'["2020-01-01T00:00:00+00:00","1 or 1=1"]'),
+        400,
+        "BAD_REQUEST",
+    ),
     "a cursor that is none": (lambda s: s.customer.query("bookings.mine", {"cursor": "AAAA"}), 400, "BAD_REQUEST"),
     "a page of none": (lambda s: s.customer.query("events.list", {"limit": 0}), 400, "BAD_REQUEST"),
     "a page of a million": (lambda s: s.customer.query("events.list", {"limit": 10**6}), 400, "BAD_REQUEST"),

@@ -2,13 +2,10 @@
 
 import io
 import json
-import logging
-from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
 
-from minitickets_api.logs import JsonFormatter
 from tests.fixtures.emulator import RunningEmulator
 from tests.fixtures.running_api import ASSETS_BUCKET, TICKETS_TABLE, RunningApi
 
@@ -18,24 +15,6 @@ CANARY = "canary-7f3a"
 EMAIL = f"{CANARY}@example.org"
 PASSWORD = f"{CANARY} password"
 TOKEN = f"mt1.{CANARY}.mac"
-
-
-@pytest.fixture
-def log() -> Iterator[io.StringIO]:
-    """All that the process logs, down to DEBUG of our own modules, as it would be written."""
-    written = io.StringIO()
-    handler = logging.StreamHandler(written)
-    handler.setFormatter(JsonFormatter())
-    handler.addFilter(lambda record: not record.name.startswith("http"))  # the test's own client
-    root = logging.getLogger()
-    before = root.level
-    root.addHandler(handler)
-    root.setLevel(logging.INFO)
-    logging.getLogger("minitickets_api").setLevel(logging.DEBUG)
-    yield written
-    root.removeHandler(handler)
-    root.setLevel(before)
-    logging.getLogger("minitickets_api").setLevel(logging.NOTSET)
 
 
 def test_no_log_line_holds_what_is_a_persons_or_a_secret(

@@ -2,28 +2,18 @@
 
 import html
 import re
-import struct
-import zlib
 from uuid import uuid4
 
 import httpx
 import pytest
 
+from apps.api.tests.pictures import png
 from tests.fixtures.running_api import Person, RunningApi
 
 pytestmark = pytest.mark.integration
 
 
-def _chunk(name: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-
-
-PNG = (
-    b"\x89PNG\r\n\x1a\n"
-    + _chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0))
-    + _chunk(b"IDAT", zlib.compress(b"\x00\x00"))
-    + _chunk(b"IEND", b"")
-)
+PNG = png()
 JPEG = (
     b"\xff\xd8\xff\xe0\x00\x04ab\xff\xc0\x00\x0b\x08\x00\x03\x00\x02\x01\x01\x11\x00"
     b"\xff\xda\x00\x08\x01\x01\x00\x00?\x00\x12\xff\x00\x34\xff\xd9"

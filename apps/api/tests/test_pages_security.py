@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 import httpx
 import pytest
 
+from apps.api.tests.site_paths import page_paths
 from minitickets_api.pages.return_path import account_path, return_path
-from minitickets_api.pages.site_map import site_map
 from minitickets_api.pages.static_files import StaticFiles
 from tests.fixtures.running_api import Person, RunningApi, api_environment
 from tests.fixtures.servers import Cache, Database
@@ -29,14 +29,6 @@ _POLICY = {
 }
 
 
-def _paths(method: str) -> set[str]:
-    def no_call(_: object) -> object:
-        raise AssertionError("nothing is asked")
-
-    site = site_map(open_call=no_call, public_url=None, stage="test", mailbox_url=None)  # type: ignore[arg-type]
-    return {route.path for route in site.routes() if method in (route.methods or ())}
-
-
 def _fill(path: str, event_id: str, booking_id: str) -> str:
     return path.replace("{eventId}", event_id).replace("{bookingId}", booking_id)
 
@@ -53,8 +45,8 @@ class _Stage:
 
     def pages(self) -> Iterator[tuple[str, Person]]:
         """Every page as everybody."""
-        for path in sorted(_paths("GET")):
-            if "{seat}" in path or path.startswith(("/static/", "/sw.js")) or "." in path or "{uploadId}" in path:
+        for path in sorted({*page_paths("GET"), "/mail"}):
+            if "{seat}" in path or "." in path or "{uploadId}" in path:
                 continue  # no pages
             for person in (self.stranger, self.customer, self.organiser):
                 yield _fill(path, self.event_id, self.booking_id), person
@@ -133,7 +125,7 @@ def test_no_form_of_another_site_changes_anything(api: RunningApi, origin: dict[
     stage = _Stage(api)
     before, password = api.footprint(), api.sql("select password_hash from users order by email")
     sent = 0
-    for path in sorted(_paths("POST")):
+    for path in sorted(page_paths("POST")):
         for person in (stage.customer, stage.organiser, stage.stranger):
             data = {"idempotencyKey": "k", "seat": "A-2", "email": "a@b.example", "password": "long enough to pass"}
             target = _fill(path, stage.event_id, stage.booking_id)
@@ -223,7 +215,7 @@ def test_an_empty_form_is_answered_in_words_for_people(api: RunningApi) -> None:
     stage = _Stage(api)
     before = api.footprint()
     answered = 0
-    for path in sorted(_paths("POST") - {"/logout"}):
+    for path in sorted({*page_paths("POST")} - {"/logout"}):
         for person in (stage.customer, stage.organiser):
             reply = person.http.post(_fill(path, stage.event_id, stage.booking_id), data={"nothing": ""})
             if reply.status_code == 303:  # nothing to do: its event is published, say

@@ -1,33 +1,17 @@
 """Posters, from an organiser's upload to what visitors see, on a real bucket under the API's own role."""
 
-import struct
-import zlib
 from uuid import uuid4
 
 import httpx
 import pytest
 
+from apps.api.tests.pictures import png
 from minitickets_api.aws import Aws
 from minitickets_api.queries.assets import Assets
 from tests.fixtures.emulator import RunningEmulator
 from tests.fixtures.running_api import ASSETS_BUCKET, Person, RunningApi
 
 pytestmark = pytest.mark.integration
-
-
-def png(text: bytes = b"") -> bytes:
-    def chunk(name: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-
-    header = struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0)
-    pixels = zlib.compress(b"\x00\x00")
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", header)
-        + (chunk(b"tEXt", text) if text else b"")
-        + chunk(b"IDAT", pixels)
-        + chunk(b"IEND", b"")
-    )
 
 
 def request(

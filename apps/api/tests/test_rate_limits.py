@@ -11,12 +11,14 @@ import pytest
 
 from local.processes import free_port
 from local.servers.valkey import ValkeyServer
+from minitickets_api.app import registry
 from minitickets_api.refusals import Code, Refusal
 from minitickets_api.services import rate_limits
 from minitickets_api.services.cache import PAUSE_SECONDS, Cache
 from minitickets_api.services.event_cache import EventCache
 from minitickets_api.services.rate_limits import Limit, RateLimits
-from tests.fixtures.running_api import RunningApi, api_environment
+from minitickets_api.trpc.registry import Kind
+from tests.fixtures.running_api import PASSWORD, RunningApi, api_environment
 from tests.fixtures.servers import Cache as CacheServer
 from tests.fixtures.servers import Database
 
@@ -105,6 +107,31 @@ def test_an_outage_in_the_middle_gives_no_further_attempts(tmp_path: Path) -> No
         with_cache(CacheServer(host="127.0.0.1", port=server.port, password="x" * 20), work)
     finally:
         server.stop()
+
+
+def test_a_cache_that_comes_back_empty_gives_no_further_attempts(cache: CacheServer) -> None:
+    async def work(cache: Cache) -> None:
+        limits, subject = RateLimits(cache=cache, clock=at(20)), uuid4().hex
+        for _ in range(2):
+            await limits.spend((THREE_A_MINUTE, subject))
+        assert cache._redis is not None
+        await cache._redis.flushall()
+        assert await attempts_until_refused(limits, THREE_A_MINUTE, subject) == 1
+
+    with_cache(cache, work)
+
+
+@pytest.mark.parametrize("is_up", [True, False])
+def test_what_is_spent_of_one_limit_is_not_spent_of_another(
+    cache: CacheServer, nobody: CacheServer, is_up: bool
+) -> None:
+    async def work(cache: Cache) -> None:
+        limits, subject = RateLimits(cache=cache, clock=at(20)), uuid4().hex
+        other = Limit(name="another three", attempts=3, seconds=60)
+        assert await attempts_until_refused(limits, THREE_A_MINUTE, subject) == 3
+        assert await attempts_until_refused(limits, other, subject) == 3
+
+    with_cache(cache if is_up else nobody, work)
 
 
 def test_success_forgets_the_attempts(cache: CacheServer) -> None:
@@ -273,6 +300,89 @@ def test_guessing_at_an_account_ends_after_ten_attempts_with_and_without_valkey(
         assert guess(api, f"{uuid4().hex}@example.org", forwarded="203.0.113.7")[0] == 401
     finally:
         api.stop()
+
+
+def attempt(api: RunningApi, procedure: str, *, email: str, forwarded: str) -> int:
+    """The status of an attempt from an address; those of a reset with a token name no account."""
+    given = {
+        "auth.login": {"email": email, "password": "not the password"},
+        "auth.register": {"email": email, "name": "Ada", "password": "correct horse battery"},
+        "auth.requestPasswordReset": {"email": email},
+        "auth.resetPassword": {"token": "A" * 43, "password": "correct horse battery"},
+    }[procedure]
+    headers = {"x-forwarded-for": forwarded}
+    return api.stranger().http.post(f"/trpc/{procedure}", json=given, headers=headers).status_code
+
+
+BY_ADDRESS = {
+    "auth.login": "LOGIN_BY_ADDRESS",
+    "auth.register": "REGISTER_BY_ADDRESS",
+    "auth.requestPasswordReset": "RESET_BY_ADDRESS",
+    "auth.resetPassword": "RESET_BY_ADDRESS",
+}
+BY_ACCOUNT = {
+    "auth.login": "LOGIN_BY_ACCOUNT",
+    "auth.register": "REGISTER_BY_ACCOUNT",
+    "auth.requestPasswordReset": "RESET_BY_ACCOUNT",
+}
+
+
+def test_every_procedure_without_a_session_that_takes_a_secret_or_sends_a_mail_is_limited() -> None:
+    open_mutations = {one.name for one in registry() if one.kind is Kind.MUTATION and not one.session}
+
+    assert set(BY_ADDRESS) == open_mutations - {"auth.logout"}
+    assert set(BY_ACCOUNT) == {name for name in BY_ADDRESS if name != "auth.resetPassword"}
+
+
+def _few(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    few = Limit(name=f"few-{uuid4()}", attempts=2, seconds=24 * 3600)
+    monkeypatch.setattr(rate_limits, name, few)
+
+
+def test_whoever_tries_many_accounts_from_one_address_is_stopped(
+    api: RunningApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for procedure, limit in BY_ADDRESS.items():
+        _few(monkeypatch, limit)
+
+        def somebody(forwarded: str, procedure: str = procedure) -> int:
+            return attempt(api, procedure, email=f"{uuid4().hex}@example.org", forwarded=forwarded)
+
+        # The last hop is the address, whatever stands before it.
+        codes = [somebody(f"198.51.100.{number}, 203.0.113.7") for number in range(4)]
+        assert [code == 429 for code in codes] == [False, False, True, True], (procedure, codes)
+        assert somebody("203.0.113.7, 203.0.113.8") != 429, procedure
+
+
+def test_whoever_tries_one_account_from_many_addresses_is_stopped(
+    api: RunningApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for procedure, limit in BY_ACCOUNT.items():
+        _few(monkeypatch, limit)
+        email = f"{uuid4().hex}@example.org"
+
+        codes = [attempt(api, procedure, email=email, forwarded=f"198.51.100.{number}") for number in range(4)]
+        assert [code == 429 for code in codes] == [False, False, True, True], (procedure, codes)
+        # However the address is spelt; and another account from there is not stopped.
+        assert attempt(api, procedure, email=f" {email.upper()}", forwarded="203.0.113.1") == 429, procedure
+        assert attempt(api, procedure, email=f"{uuid4().hex}@example.org", forwarded="198.51.100.3") != 429, procedure
+
+
+def test_a_right_password_gives_back_no_attempt_at_other_accounts_or_from_elsewhere(
+    api: RunningApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, theirs = f"{uuid4().hex}@example.org", f"{uuid4().hex}@example.org"
+    api.customer(mine)
+    for limit, other in (("LOGIN_BY_ADDRESS", "LOGIN_BY_ACCOUNT"), ("LOGIN_BY_ACCOUNT", "LOGIN_BY_ADDRESS")):
+        _few(monkeypatch, limit)
+        monkeypatch.setattr(rate_limits, other, Limit(name=f"many-{uuid4()}", attempts=100, seconds=24 * 3600))
+        given = {"email": mine, "password": PASSWORD}
+        headers = {"x-forwarded-for": "203.0.113.7"}
+        assert attempt(api, "auth.login", email=mine, forwarded="203.0.113.7") == 401
+        assert api.stranger().http.post("/trpc/auth.login", json=given, headers=headers).status_code == 200
+
+        email = theirs if limit == "LOGIN_BY_ADDRESS" else mine
+        assert attempt(api, "auth.login", email=email, forwarded="203.0.113.7") == 429, limit
 
 
 def test_without_valkey_a_customer_books_without_waiting_for_it(

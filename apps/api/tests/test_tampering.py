@@ -1,5 +1,6 @@
 """What somebody changes on its way opens nothing: cursors, session tokens, forwarded addresses."""
 
+import base64
 from collections.abc import Iterator
 from uuid import uuid4
 
@@ -39,6 +40,18 @@ def test_a_cursor_that_was_changed_anywhere_is_none() -> None:
             assert refusal.code is Code.BAD_REQUEST  # noqa: PT017 - most are refused, which is the point
 
 
+@pytest.mark.unit
+def test_a_cursor_opens_the_list_of_its_query_and_owner_and_no_other() -> None:
+    mine = {"query": "bookings.mine", "owner": str(uuid4())}
+    cursor = cursors.encode(**mine, position=["a", "b"])
+    assert cursors.decode(cursor, **mine, length=2) == ["a", "b"]
+
+    for other in ({"query": "events.mine"}, {"owner": str(uuid4())}, {"owner": ""}, {"query": "", "owner": ""}):
+        with pytest.raises(Refusal) as caught:
+            cursors.decode(cursor, **{**mine, **other}, length=2)
+        assert caught.value.code is Code.BAD_REQUEST, other
+
+
 @pytest.mark.integration
 def test_a_session_token_that_was_changed_anywhere_signs_nobody_in(api: RunningApi) -> None:
     ada = api.customer()
@@ -52,10 +65,13 @@ def test_a_session_token_that_was_changed_anywhere_signs_nobody_in(api: RunningA
 
     assert user(token) is not None
     assert [changed for changed in _changed(token) if user(changed) is not None] == []
-    # And what the database keeps of it is no token.
-    [kept] = api.sql("select encode(token_hash, 'hex') as digest from sessions where user_id = $1", ada.user_id)
-    assert user(kept["digest"]) is None
-    assert user(kept["digest"][:43]) is None
+    # And what the database keeps of it is no token, nor does it hold one.
+    [kept] = api.sql("select token_hash from sessions where user_id = $1", ada.user_id)
+    digest = kept["token_hash"]
+    assert token.encode() not in digest
+    assert base64.urlsafe_b64decode(f"{token}=") not in digest
+    for spelling in (digest.hex(), digest.hex()[:43], base64.urlsafe_b64encode(digest).decode().rstrip("=")):
+        assert user(spelling) is None
 
 
 @pytest.mark.integration
@@ -78,3 +94,22 @@ def test_whoever_writes_addresses_into_the_header_is_still_counted_by_their_own(
     codes = [guess(f"198.51.100.{n % 250}") for n in range(LOGIN_BY_ACCOUNT.attempts)]
     assert codes[-1] == 429
     assert 0 < codes.count(401) < LOGIN_BY_ACCOUNT.attempts
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    "header",
+    ["x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip", "forwarded", "x-forwarded-for"],
+)
+def test_no_header_but_the_load_balancers_last_word_says_who_asks(api: RunningApi, header: str) -> None:
+    account, eve = f"{uuid4().hex}@example.org", api.stranger()
+
+    def guess(number: int) -> int:
+        says = f"for=198.51.100.{number}" if header == "forwarded" else f"198.51.100.{number}"
+        # A last word that is no address leaves whoever is at the other end of the connection.
+        headers = {"x-forwarded-for": f"{says}, nonsense"} if header == "x-forwarded-for" else {header: says}
+        given = {"email": account, "password": f"{PASSWORD}?"}
+        return eve.http.post("/trpc/auth.login", json=given, headers=headers).status_code
+
+    allowed = LOGIN_BY_ACCOUNT_AND_ADDRESS.attempts
+    assert [guess(number) for number in range(allowed + 2)] == [401] * allowed + [429] * 2

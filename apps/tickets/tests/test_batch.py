@@ -11,6 +11,7 @@ from aws_lambda_powertools import Logger
 from botocore.exceptions import ParamValidationError
 
 from minitickets_contracts.messages import BookingConfirmed, BookingMessage, EventMoved
+from minitickets_contracts.token import MAX_TOKEN_CHARACTERS
 from minitickets_tickets.batch import process_batch
 from minitickets_tickets.issue import Issued
 from tests.fixtures.ticket_fakes import FakeAws, FakeProcess, refusal
@@ -182,6 +183,25 @@ def test_every_line_about_a_booking_carries_its_correlation_id(
     assert issued["bookingId"] == message.booking_id
     assert (issued["receives"], issued["made"], issued["found"]) == ("2", 1, 0)
     assert "correlation_id" not in poisoned, "one message's id must not stick to the next"
+
+
+def test_a_stored_token_that_no_image_can_hold_is_poison_to_its_own_message_alone(
+    aws: FakeAws, log: Log, make_message: MakeMessage
+) -> None:
+    large, small = make_message("A-1"), make_message("A-2")
+    failed_ids(aws, Log(), record(large.to_json()))
+    item = aws.item(f"{large.booking_id}:A-1")
+    item |= {"status": {"S": "creating"}, "qrToken": {"S": "a" * (MAX_TOKEN_CHARACTERS + 1)}}
+    aws.puts.clear()
+
+    # However often it comes: its queue's dead letters end it.
+    for receives in (1, 2, 3):
+        records = record(large.to_json(), "large", receives), record(small.to_json(), "small")
+        assert failed_ids(aws, log, *records) == ["large"]
+
+    assert [f"{large.booking_id}/A-1" in key for key, _ in aws.puts] == [False]
+    assert item["status"] == {"S": "creating"}
+    assert sum("qrToken differs" in line.get("reason", "") for line in log.lines) == 3
 
 
 def test_no_time_left_is_reported_as_failed(aws: FakeAws, log: Log, make_message: MakeMessage) -> None:
