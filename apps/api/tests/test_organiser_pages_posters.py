@@ -8,7 +8,8 @@ import httpx
 import pytest
 
 from apps.api.tests.pictures import png
-from tests.fixtures.running_api import Person, RunningApi
+from tests.fixtures.running_api import Person, RunningApi, api_environment
+from tests.fixtures.servers import Cache, Database
 
 pytestmark = pytest.mark.integration
 
@@ -145,3 +146,23 @@ def test_opening_the_form_keeps_nothing(api_on_aws: RunningApi) -> None:
     assert len(places) == 3
     assert all(place.startswith(f"poster-uploads/{event_id}/") for place in places)
     assert api_on_aws.footprint() == before
+
+
+def test_the_way_back_from_the_bucket_is_the_public_url_whatever_host_a_request_names(
+    migrated_database: Database, cache: Cache, aws_is_down: None
+) -> None:
+    public_url = "http://tickets.example"
+    api = RunningApi(api_environment(migrated_database, cache, PUBLIC_URL=public_url), migrated_database)
+    api.start()
+    try:
+        organiser = api.organiser()
+        event_id = api.event(organiser)
+        for header in ("host", "x-forwarded-host"):
+            headers = {header: "elsewhere.example", "x-forwarded-proto": "https"}
+            page = organiser.http.get(f"/organiser/events/{event_id}/poster", headers=headers)
+
+            back = Form(page).fields["success_action_redirect"]
+            assert back.startswith(f"{public_url}/organiser/events/{event_id}/poster/"), header
+            assert "elsewhere" not in page.text
+    finally:
+        api.stop()

@@ -9,9 +9,11 @@ from urllib.parse import quote
 
 import httpx
 import pytest
+from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from minitickets_api.refusals import Code, Refusal
+from minitickets_api.trpc import origins
 from minitickets_api.trpc.endpoint import Endpoint
 from minitickets_api.trpc.registry import Input, NoInput, Output, Registry
 
@@ -405,3 +407,32 @@ def test_only_our_own_pages_and_programs_may_change_something(
     else:
         assert code(reply) == (403, "FORBIDDEN")
     assert parrot.heard == (["a"] if is_let_in else [])
+
+
+@pytest.mark.parametrize(
+    ("headers", "public_url", "is_ours"),
+    [
+        pytest.param([("host", "127.0.0.1:80"), ("origin", "http://127.0.0.1:80")], None, True, id="where it was sent"),
+        pytest.param([("host", "a.test"), ("origin", "http://evil.test")], None, False, id="a foreign page"),
+        pytest.param(
+            [("host", "a.test"), ("origin", "http://evil.test"), ("x-forwarded-host", "evil.test")],
+            None,
+            False,
+            id="a forwarded host that anybody may write",
+        ),
+        pytest.param([("origin", "http://")], None, False, id="no host"),
+        pytest.param([("origin", OWN), ("origin", "http://evil.test")], OWN, False, id="two origins, ours first"),
+        pytest.param([("origin", "http://evil.test"), ("origin", OWN)], OWN, False, id="two origins, ours last"),
+        pytest.param([("origin", f"{OWN}, http://evil.test")], OWN, False, id="two origins in one"),
+    ],
+)
+def test_our_own_origin_is_the_public_url_or_else_the_host_that_was_asked(
+    headers: list[tuple[str, str]], public_url: str | None, is_ours: bool
+) -> None:
+    raw = Headers(raw=[(name.encode(), value.encode()) for name, value in headers])
+    if is_ours:
+        origins.check(raw, public_url=public_url)
+        return
+    with pytest.raises(Refusal) as caught:
+        origins.check(raw, public_url=public_url)
+    assert caught.value.code is Code.FORBIDDEN
