@@ -9,7 +9,8 @@ A send is made again only if the attempt before it could not record that its mai
 * the process was killed from outside, alone or with the emulator. No log tells that: whoever strikes counts it.
 
 The first two are known by booking, and excuse one more mail of that booking and of no other. Of the others a process
-had one send in flight, and nobody knows whose: each excuses one more mail of any booking.
+had one send in flight, and nobody knows whose: each excuses one more mail of any booking. But nothing excuses two mails
+of a booking that were both finished: told, recorded, and followed by the end of an invocation.
 """
 
 import json
@@ -20,17 +21,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _TIMED_OUT = re.compile(r"Lambda \S*-worker timed out after \d+s")
+_OUTPUT = re.compile(r"ESM: Lambda \S*-worker output:")  # of an invocation that came to its end
+_HEAD = re.compile(r"\d{4}-\d\d-\d\d ")  # the emulator's own lines; what a function wrote follows one of them
 _WORKER = "worker"
 _ACCEPTED, _UNKNOWN, _FAILED = "mail accepted", "mail outcome unknown", "message failed"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Excuses:
-    """How many mails more than one may be, by booking or of any booking."""
+    """How many mails more than one there may be, by booking or of any; and ids of the mails that were ``finished``."""
 
     unknown: Counter[str] = field(default_factory=Counter)
     unrecorded: Counter[str] = field(default_factory=Counter)
     timed_out: int = 0
+    finished: frozenset[str] = frozenset()
 
     @property
     def of_bookings(self) -> Counter[str]:
@@ -50,7 +54,11 @@ def read_excuses(log: Iterable[str]) -> Excuses:
     unrecorded: Counter[str] = Counter()
     timed_out = 0
     accepted: set[tuple[str, str]] = set()  # by invocation and message
+    finished: dict[tuple[str, str], str] = {}
+    ended = False
     for text in log:
+        if _HEAD.match(text):
+            ended = bool(_OUTPUT.search(text))
         if _TIMED_OUT.search(text):
             timed_out += 1
             continue
@@ -59,11 +67,14 @@ def read_excuses(log: Iterable[str]) -> Excuses:
         booking_id = line.get("bookingId", "")
         if line.get("message") == _ACCEPTED:
             accepted.add(attempt)
+            if ended:
+                finished[attempt] = line.get("messageId", "")
         elif line.get("message") == _UNKNOWN:
             unknown[booking_id] += 1
         elif line.get("message") == _FAILED and attempt in accepted:
             unrecorded[booking_id] += 1
-    return Excuses(unknown=unknown, unrecorded=unrecorded, timed_out=timed_out)
+            finished.pop(attempt, None)
+    return Excuses(unknown=unknown, unrecorded=unrecorded, timed_out=timed_out, finished=frozenset(finished.values()))
 
 
 def _worker_line(text: str) -> dict[str, Any]:

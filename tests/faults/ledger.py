@@ -110,11 +110,13 @@ def audit(
     *,
     excused_mails: int = 0,
     excused_of_bookings: Mapping[str, int] = MappingProxyType({}),
+    finished_mails: Collection[str] = frozenset(),
 ) -> list[Finding]:
     """What is not as the platform promises.
 
     How many mails more than one there may be, because so many sends were killed, of unknown outcome, or outlived their
     lease: ``excused_of_bookings`` of a booking and no other; beyond those, ``excused_mails`` of all together.
+    Nothing excuses a second one of ``finished_mails``, ids of mails that the worker knew of and had recorded.
     """
     told = {booking.booking_id: booking for booking in acknowledged}
     index = _Index(books)
@@ -131,6 +133,7 @@ def audit(
             findings += _promised(untold, books, index)
     findings += _sold_twice(told.values())
     findings += _too_many_mails(index, excused_mails, excused_of_bookings)
+    findings += _knowingly_again(index, finished_mails)
     findings += _of_nobody(books, index)
     return findings
 
@@ -284,6 +287,15 @@ def _too_many_mails(index: _Index, excused: int, excused_of: Mapping[str, int]) 
             booking_id=booking_id,
             what=f"{mails} mails ({total} too many in all, {excused} are excused)",
         )
+
+
+def _knowingly_again(index: _Index, finished: Collection[str]) -> Iterator[Finding]:
+    for booking_id, mails in index.mails.items():
+        known = sum(mail.message_id in finished for mail in mails)
+        if known > 1:
+            yield Finding(
+                kind="doubled", booking_id=booking_id, what=f"{known} mails were each sent, known of and recorded"
+            )
 
 
 def _of_nobody(books: Books, index: _Index) -> Iterator[Finding]:

@@ -176,6 +176,7 @@ def _findings(platform: RunningPlatform, books: Books, journal: Journal, striker
         books,
         excused_mails=len(striker.struck.cut_off) + excuses.timed_out,
         excused_of_bookings=excuses.of_bookings,
+        finished_mails=excuses.finished,
     )
 
 

@@ -74,6 +74,29 @@ def test_an_invocation_whose_time_ended_excuses_one_more_of_any_booking() -> Non
     assert (excuses.timed_out, excuses.of_bookings) == (2, {})
 
 
+OUTPUT = "2026-11-29 21:31:19 INFO [lambda] ESM: Lambda minitickets-dev-worker output:\n"
+DIED = "2026-11-29 21:31:19 WARNING [lambda] ESM: Lambda minitickets-dev-worker failed processing SQS batch (…died)\n"
+OTHER = "2026-11-29 21:31:19 INFO [sns] SNS fanout → SQS minitickets-dev-jobs\n"
+
+
+@pytest.mark.parametrize(
+    ("log", "finished"),
+    [
+        pytest.param([OUTPUT, line("mail accepted", messageId="a")], {"a"}, id="of an invocation that ended"),
+        pytest.param([DIED, line("mail accepted", messageId="a")], set(), id="of one that was killed"),
+        pytest.param([OUTPUT, OTHER, line("mail accepted", messageId="a")], set(), id="of nobody known"),
+        pytest.param([OUTPUT, line("mail accepted", messageId="a"), line("message failed")], set(), id="not recorded"),
+        pytest.param(
+            [OUTPUT, line("mail accepted", messageId="a"), OUTPUT, line("mail accepted", sqs="m-2", messageId="b")],
+            {"a", "b"},
+            id="two",
+        ),
+    ],
+)
+def test_a_mail_is_finished_if_its_invocation_ended_and_did_not_fail(log: list[str], finished: set[str]) -> None:
+    assert read_excuses(log).finished == finished
+
+
 def test_the_time_of_another_function_excuses_nothing() -> None:
     assert read_excuses([TIMED_OUT.format("tickets")]) == Excuses()
 

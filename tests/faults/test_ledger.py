@@ -304,6 +304,14 @@ def test_what_is_excused_of_a_booking_excuses_no_other() -> None:
     assert finding.what == "3 mails (1 too many in all, 0 are excused)"
 
 
+def test_two_mails_of_a_booking_that_were_both_finished_are_excused_by_nothing() -> None:
+    twice = replace(in_order(), mails=[*in_order().mails, mail_of(TOLD[0], message_id="2")])
+    first = in_order().mails[0].message_id
+    assert audit(TOLD, twice, excused_mails=9, finished_mails={first}) == []
+    [finding] = audit(TOLD, twice, excused_mails=9, excused_of_bookings={ADA: 9}, finished_mails={first, "2"})
+    assert finding.what == "2 mails were each sent, known of and recorded"
+
+
 def test_mails_more_than_one_a_booking_are_counted() -> None:
     books = replace(in_order(), mails=[*in_order().mails, mail_of(TOLD[0], message_id="2")])
     assert (extra_mails(in_order()), extra_mails(books), extra_mails(without_adas_mail(in_order()))) == (0, 1, 0)
