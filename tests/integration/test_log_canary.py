@@ -1,10 +1,12 @@
 """After a booking on the whole platform no process has logged what is a person's, or what opens something."""
 
+import re
 import secrets
 from collections.abc import Mapping
 from functools import partial
 from urllib.parse import parse_qs, urlsplit
 
+import httpx
 import pytest
 
 from local.processes import wait_until
@@ -13,6 +15,7 @@ from tests.fixtures.platform import RunningPlatform, image_hash
 pytestmark = pytest.mark.e2e
 
 _SECONDS = 60.0
+_TOKEN = re.compile(r"(?<![\w-])[\w-]{43}(?![\w-])")
 _SHORTEST = 8  # anything shorter could be there by chance
 
 
@@ -27,11 +30,33 @@ def test_no_process_of_the_platform_logs_what_is_a_persons_or_opens_something(pl
     for ticket in tickets:
         image_hash(ticket["imageUrl"])
 
+    # The mail once more, one that cancels, and one whose link sets a new password.
+    visitor.mutate("bookings.resendMail", {"bookingId": booking_id, "idempotencyKey": f"{mark}-again"})
+    visitor.mutate("bookings.cancel", {"bookingId": booking_id, "idempotencyKey": f"{mark}-cancel"})
+    visitor.mutate("auth.requestPasswordReset", {"email": email})
+    mails = platform.wait_for_mails(to=email, count=4)
+    [reset_mail] = [mail for mail in mails if mail["subject"] == "Set a new MiniTickets password"]
+    [reset_token] = set(_TOKEN.findall(reset_mail["text"]))
+    visitor.mutate("auth.resetPassword", {"token": reset_token, "password": f"{mark} second"})
+    login = {"email": email, "password": f"{mark} second"}
+    with httpx.Client(base_url=platform.api_url, timeout=20, trust_env=False) as browser:
+        assert browser.post("/trpc/auth.login", json=login).status_code == 200
+        session = browser.cookies["session"]
+        for page in ("/bookings", f"/bookings/{booking_id}", "/tickets"):
+            assert browser.get(page).status_code == 200
+
     opens = {f"QR text of {ticket['seat']}": ticket["qrToken"] for ticket in tickets}
     for ticket in tickets:
         signed = parse_qs(urlsplit(ticket["imageUrl"]).query)
         opens[f"signature of {ticket['seat']}'s URL"] = signed["X-Amz-Signature"][0]
-    opens |= {"address": email, "name": name, "password": password, "canary": mark}
+    opens |= {
+        "token of a reset": reset_token,
+        "session": session,
+        "address": email,
+        "name": name,
+        "password": password,
+        "canary": mark,
+    }
     assert all(len(text) >= _SHORTEST for text in opens.values())
 
     def logs() -> Mapping[str, str]:

@@ -10,8 +10,9 @@ from urllib.parse import quote
 import httpx
 import pytest
 from starlette.datastructures import Headers
-from starlette.types import Scope
+from starlette.types import Message, Scope
 
+from minitickets_api import request_body
 from minitickets_api.refusals import Code, Refusal
 from minitickets_api.trpc import origins
 from minitickets_api.trpc.endpoint import Endpoint
@@ -345,6 +346,25 @@ def test_a_body_that_never_ends_is_refused_once_it_is_too_large(parrot: Parrot) 
 
     assert code(reply) == (413, "PAYLOAD_TOO_LARGE")
     assert read <= 66
+
+
+def test_a_body_that_does_not_come_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_body, "BODY_SECONDS", 0.05)
+    parts = iter([b'{"word":', b' "a'])
+
+    async def receive() -> Message:
+        part = next(parts, None)
+        if part is None:
+            await asyncio.Event().wait()
+        return {"type": "http.request", "body": part, "more_body": True}
+
+    async def read() -> bytes:
+        async with asyncio.timeout(5):
+            return await request_body.read_body(Headers(raw=[]), receive, max_bytes=1000)
+
+    with pytest.raises(Refusal, match="did not arrive") as caught:
+        asyncio.run(read())
+    assert caught.value.code is Code.BAD_REQUEST
 
 
 def test_a_body_of_exactly_the_limit_is_read(parrot: Parrot) -> None:
