@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from minitickets_api import connections
+from local.processes import wait_until
+from minitickets_api import connections, server
 from tests.fixtures.running_api import RunningApi
 
 pytestmark = pytest.mark.integration
@@ -61,3 +62,28 @@ def test_a_long_head_that_is_allowed_and_the_request_after_it_are_answered(clien
         client.sendall(b"X: " + b"a" * (connections.MAX_HEAD_BYTES // 2) + b"\r\n\r\n")
 
         assert client.recv(65536).startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_server_that_ends_answers_the_request_that_is_on_its_way_and_says_that_it_is_the_last(
+    client: socket.socket, api: RunningApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "FAREWELL_SECONDS", 20.0)
+    monkeypatch.setattr(server, "_QUIET_SECONDS", 2.0)
+    client.sendall(REQUEST + b"\r\n")
+    assert b"connection: close" not in client.recv(65536).lower()
+
+    def is_closed_to_others() -> bool:
+        try:
+            socket.create_connection(("127.0.0.1", api.settings.port), timeout=5).close()
+        except ConnectionRefusedError:
+            return True
+        return False
+
+    api._server.should_exit = True
+    wait_until("nobody else is let in", is_closed_to_others, seconds=10)
+    # As if it had been on its way when the signal came: whoever sends it knows of no end yet.
+    client.sendall(REQUEST + b"\r\n")
+
+    reply = everything(client)
+    assert reply.startswith(b"HTTP/1.1 200 ")
+    assert b"connection: close" in reply.lower()

@@ -93,6 +93,29 @@ def test_a_connection_that_breaks_in_use_is_not_given_back(empty_database: Datab
     asyncio.run(run())
 
 
+def test_a_connection_that_leads_to_a_read_only_server_is_left_behind_at_its_first_refusal(
+    empty_database: Database,
+) -> None:
+    async def run() -> None:
+        async with opened(empty_database, max_size=1) as pool:
+            async with connection(pool) as database:
+                # As a failover leaves it: the connection is whole, and every write on it is refused.
+                await database.execute("set default_transaction_read_only = on")
+                stale = database.get_server_pid()
+
+            async def write() -> int:
+                async with connection(pool) as database:
+                    await database.execute("create table written ()")
+                    return int(database.get_server_pid())
+
+            with pytest.raises(Refusal) as caught:
+                await write()
+            assert caught.value.code is Code.SERVICE_UNAVAILABLE
+            assert await write() != stale
+
+    asyncio.run(run())
+
+
 def test_when_all_connections_are_busy_a_request_is_told_so_in_time(empty_database: Database) -> None:
     async def run() -> None:
         async with opened(empty_database, max_size=1) as pool:

@@ -153,6 +153,31 @@ def _pages(things: Things) -> Iterator[str]:
     yield f"/events/{things.event}"
 
 
+# Everybody may open these; every other page is for who has logged in.
+PUBLIC = {
+    "/",
+    "/events/{eventId}",
+    "/events/{eventId}/book",
+    "/register",
+    "/login",
+    "/logout",
+    "/forgot-password",
+    "/reset-password",
+}
+
+
+def test_a_stranger_is_led_to_the_login_from_every_page_that_is_not_for_everybody(world: World) -> None:
+    before = world.state()
+    let_in = []
+    for method in ("GET", "POST"):
+        for path in set(page_paths(method)) - PUBLIC:
+            reply = _ask(world.api.stranger(), method, world.owners.fill(path), world.owners.booking)
+            if reply.status_code != 303 or not reply.headers["location"].startswith("/login?next=/"):
+                let_in.append((method, path, reply.status_code))
+    assert let_in == []
+    assert world.state() == before
+
+
 def test_no_page_of_ones_own_shows_anything_of_anybody_elses(world: World) -> None:
     theirs = world.owners
     marks = (theirs.draft, theirs.booking, theirs.upload, world.owner.user_id, world.owner_email)
