@@ -84,13 +84,17 @@ lint: $(ENV) ## Lint, formatting, types (strict), import walls
 	@walls=$$($(BIN)/lint-imports --no-logo --cache-dir .local/cache/import-linter) || { echo "$$walls"; exit 1; }
 	@echo "Success: every import wall stands"
 
+# Two files of tests at a time, each with servers of its own: half of them wait for something.
+PYTEST = $(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile
+WORKERS ?= 2
+
 .PHONY: test
-test: $(ENV) $(EMULATOR_ENV) build ## Run the tests; the skipped ones say what they lack (ARGS="apps/api -m unit")
-	@$(BIN)/python -m pytest $(ARGS)
+test: $(ENV) $(EMULATOR_ENV) build ## Run the tests; the skipped ones say what they lack (ARGS="apps/api -m unit"; WORKERS=0 for a debugger)
+	@$(PYTEST) $(ARGS)
 
 .PHONY: test-browser
 test-browser: $(ENV) $(EMULATOR_ENV) build ## Try the pages in a real Chromium; pictures of each go to .local/screenshots
-	@$(BIN)/python -m pytest tests/browser $(ARGS)
+	@$(PYTEST) tests/browser $(ARGS)
 
 .PHONY: check
 check: lint test ## lint and test

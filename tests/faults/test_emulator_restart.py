@@ -70,13 +70,15 @@ def test_an_invocation_that_stands_still_past_its_time_is_told_in_the_emulators_
             return read_excuses(lines).timed_out
 
     before = timed_out()
-    workers = list(processes(platform.folder, WORKER))
-    for pid in workers:
-        os.kill(pid, signal.SIGSTOP)
-    customer.visitor.book(event_id=event_id, seats=["A-2"])
+    workers = set(processes(platform.folder, WORKER))
+    try:
+        for pid in workers:
+            os.kill(pid, signal.SIGSTOP)
+        customer.visitor.book(event_id=event_id, seats=["A-2"])
 
-    wait_until("the function's time has ended", lambda: timed_out() > before, seconds=30)
+        wait_until("the function's time has ended", lambda: timed_out() > before, seconds=30)
 
-    assert set(processes(platform.folder, WORKER)) != set(workers)
-    for pid in set(workers) & set(processes(platform.folder, WORKER)):
-        os.kill(pid, signal.SIGCONT)
+        wait_until("its process has ended", lambda: not workers <= set(processes(platform.folder, WORKER)), seconds=30)
+    finally:
+        for pid in workers & set(processes(platform.folder, WORKER)):
+            os.kill(pid, signal.SIGCONT)

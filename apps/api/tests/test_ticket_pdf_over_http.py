@@ -153,7 +153,7 @@ def test_a_stranger_logs_in_first_and_comes_back(api_on_aws: RunningApi) -> None
     assert reply.headers["location"] == f"/login?next={path}"
 
 
-@pytest.mark.parametrize("name", ["nobody", str(uuid4()).upper(), "..%2f..%2fetc", "%00", "x" * 2000])
+@pytest.mark.parametrize("name", ["nobody", "0B9F3F0E-1111-4222-8333-444455556666", "..%2f..%2fetc", "%00", "x" * 2000])
 def test_what_is_no_booking_is_not_found(api_on_aws: RunningApi, name: str) -> None:
     assert api_on_aws.customer().http.get(f"/tickets/{name}.pdf").status_code == 404
 
