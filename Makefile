@@ -84,12 +84,12 @@ lint: $(ENV) ## Lint, formatting, types (strict), import walls
 	@walls=$$($(BIN)/lint-imports --no-logo --cache-dir .local/cache/import-linter) || { echo "$$walls"; exit 1; }
 	@echo "Success: every import wall stands"
 
-# Two files of tests at a time, each with servers of its own: half of them wait for something.
+# Two files of tests at a time, each with servers of its own: many wait for something. A debugger wants WORKERS=0.
 PYTEST = $(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile
 WORKERS ?= 2
 
 .PHONY: test
-test: $(ENV) $(EMULATOR_ENV) build ## Run the tests; the skipped ones say what they lack (ARGS="apps/api -m unit"; WORKERS=0 for a debugger)
+test: $(ENV) $(EMULATOR_ENV) build ## Run the tests; the skipped ones say what they lack (ARGS="apps/api -m unit", WORKERS=2)
 	@$(PYTEST) $(ARGS)
 
 .PHONY: test-browser

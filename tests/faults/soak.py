@@ -7,6 +7,7 @@ each comes through is this machine's business.
 """
 
 import secrets
+import shutil
 import sys
 import tempfile
 import time
@@ -215,6 +216,7 @@ def main(minutes: float, seed: int | None) -> None:
     if problems:
         progress.say(f"not in order; the same again: make soak MINUTES={minutes:g} SEED={seed}. Logs are in {folder}")
         sys.exit(1)
+    shutil.rmtree(folder)
     progress.say("nothing lost, nothing sold twice")
 
 
