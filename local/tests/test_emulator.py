@@ -51,3 +51,17 @@ def test_what_an_emulator_did_not_write_at_its_end_is_known(tmp_path: Path) -> N
     written("sqs", 500_000_000)
     assert later.unsaved() == []
     assert first.unsaved() == []
+
+
+def test_log_lines_that_an_emulator_did_not_write_at_its_end_are_no_loss_of_the_stage(tmp_path: Path) -> None:
+    child = start("emulator", [sys.executable, "-c", ""], env={}, log=None)
+    child.wait(10)
+    state = tmp_path / "state"
+    state.mkdir()
+    (state / "cloudwatch_logs.json").touch()
+    (state / "ssm.json").touch()
+    logs = (state / "cloudwatch_logs.json").stat().st_mtime_ns
+
+    later = Emulator(endpoint="", folder=tmp_path, child=child, found={"ssm": 1, "cloudwatch_logs": logs})
+
+    assert later.unsaved() == []
