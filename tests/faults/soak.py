@@ -70,10 +70,11 @@ def soak(session: Session, *, minutes: float, seed: int, progress: Progress) -> 
     threads = (restarter, striker, *customers)
     for thread in threads:
         thread.start()
-    _tell_until(end, journal, striker, progress)
-    for thread in threads:
-        thread.join(_RESTART_SECONDS)
-    if restarter.failure is not None:
+    _tell_until(end, journal, striker, restarter, progress)
+    if restarter.failure is None:
+        for thread in threads:
+            thread.join(_RESTART_SECONDS)
+    if restarter.failure is not None:  # the platform has gone down: nobody need ask it until the end
         platform.close()
         return [restarter.failure]
     progress.say(f"answers: {', '.join(f'{code} {count}' for code, count in journal.answers.most_common())}")
@@ -123,9 +124,9 @@ def _customers(
     ]
 
 
-def _tell_until(end: float, journal: Journal, striker: Striker, progress: Progress) -> None:
+def _tell_until(end: float, journal: Journal, striker: Striker, restarter: EmulatorStriker, progress: Progress) -> None:
     told = 0
-    while (left := end - time.monotonic()) > 0:
+    while (left := end - time.monotonic()) > 0 and restarter.failure is None:
         time.sleep(min(left, _TELL_SECONDS))
         now = len(journal.acknowledged_at)
         progress.say(f"{now - told} more acknowledged ({now}), {striker.struck.killed.total()} kills")
