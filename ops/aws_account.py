@@ -167,7 +167,7 @@ class AwsAccount:
 
     def client(self, service: str) -> Any:
         """A client of a service, in this account and region, that never waits long for an answer."""
-        return self._session.client(service, config=_PATIENCE)  # type: ignore[call-overload]
+        return self._session.client(service, config=_PATIENCE)  # type: ignore[call-overload]  # a service known at run time
 
 
 def aws_failure(what: str, error: BotoCoreError | ClientError) -> Failure:

@@ -199,11 +199,11 @@ class _Monitor(mocks.MockMonitor):
         assert isinstance(self.mocks, _Recorder)
         self.mocks.request.value = request
         with _event_loop():
-            return super().RegisterResource(request)  # type: ignore[no-untyped-call]
+            return super().RegisterResource(request)  # type: ignore[no-untyped-call]  # gRPC has no types
 
     def Invoke(self, request: Any) -> Any:  # noqa: N802 - the engine's name
         with _event_loop():
-            return super().Invoke(request)  # type: ignore[no-untyped-call]
+            return super().Invoke(request)  # type: ignore[no-untyped-call]  # gRPC has no types
 
 
 @contextlib.contextmanager

@@ -48,7 +48,7 @@ def run_program(
     monitor = _Monitor(engine, program=root / "infra", default_tags=_default_tags(config))
     mocks.set_mocks(monitor.mocks, project=project, stack=stage, preview=False, monitor=monitor)
     # set_mocks leaves a finished stack behind; the program's outputs belong to one of its own.
-    settings.set_root_resource(None)  # type: ignore[arg-type]
+    settings.set_root_resource(None)  # type: ignore[arg-type]  # Pulumi's own way to forget the last root
     pulumi.runtime.set_all_config(dict(config))
     os.chdir(root / "infra")
     sys.path.insert(0, str(root / "infra"))

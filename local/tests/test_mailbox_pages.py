@@ -89,7 +89,7 @@ def test_nothing_of_a_hostile_mail_becomes_part_of_the_page(pages: _Pages) -> No
         text=HOSTILE,
         html=HOSTILE,
         Headers=[{"Name": HOSTILE, "Value": HOSTILE}],
-        Attachments=[{**attachment, "RawContent": attachment["RawContent"].decode()}],  # type: ignore[attr-defined]
+        Attachments=[{**attachment, "RawContent": attachment["RawContent"].decode()}],  # type: ignore[attr-defined]  # it is bytes here
     )
 
     for page in ("", path, f"?q={HOSTILE}"):

@@ -66,7 +66,7 @@ def fake() -> FakePlatform:
 
 def _run(fake: FakePlatform, *declared: tuple[Key, Mapping[str, Any], Options]) -> SmallEngine:
     fake.calls.clear()
-    engine = SmallEngine(fake)  # type: ignore[arg-type]
+    engine = SmallEngine(fake)  # type: ignore[arg-type]  # a fake
     for key, inputs, options in declared:
         engine.register(key, inputs, options)
     engine.prune()
@@ -130,7 +130,7 @@ def test_what_exists_without_being_on_record_is_adopted(fake: FakePlatform) -> N
 
 def test_a_refusal_names_the_resource_and_what_aws_says(fake: FakePlatform) -> None:
     fake.refused.add(("create", "jobs"))
-    engine = SmallEngine(fake)  # type: ignore[arg-type]
+    engine = SmallEngine(fake)  # type: ignore[arg-type]  # a fake
 
     with pytest.raises(RegistrationError, match=r"Queue jobs .*AWS says no"):
         engine.register(JOBS, {"name": "jobs"}, Options())
@@ -140,7 +140,7 @@ def test_a_refusal_names_the_resource_and_what_aws_says(fake: FakePlatform) -> N
 
 def test_a_protected_resource_is_not_replaced(fake: FakePlatform) -> None:
     _run(fake, (JOBS, {"name": "jobs"}, Options(protect=True)))
-    engine = SmallEngine(fake)  # type: ignore[arg-type]
+    engine = SmallEngine(fake)  # type: ignore[arg-type]  # a fake
 
     with pytest.raises(RegistrationError, match=r"protected.*name"):
         engine.register(JOBS, {"name": "other"}, Options(protect=True))
@@ -149,7 +149,7 @@ def test_a_protected_resource_is_not_replaced(fake: FakePlatform) -> None:
 
 
 def test_a_resource_that_is_declared_twice_is_refused(fake: FakePlatform) -> None:
-    engine = SmallEngine(fake)  # type: ignore[arg-type]
+    engine = SmallEngine(fake)  # type: ignore[arg-type]  # a fake
     engine.register(JOBS, {"name": "jobs"}, Options())
 
     with pytest.raises(RegistrationError, match="twice"):

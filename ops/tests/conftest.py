@@ -42,7 +42,7 @@ def pulumi(tmp_path: Path) -> StubProgram:
 
 @pytest.fixture
 def stage(project: Path, pulumi: StubProgram) -> Stage:
-    path = os.pathsep.join((str(pulumi.folder), os.path.dirname(shutil.which("ps") or "/bin/ps")))  # noqa: PTH120
+    path = os.pathsep.join((str(pulumi.folder), os.path.dirname(shutil.which("ps") or "/bin/ps")))  # noqa: PTH120 - a string is joined, no path
     return Stage(
         project=project,
         file=find_stage_file(project, "dev"),

@@ -43,7 +43,7 @@ def move_as_told(
     platform: RunningPlatform,
     *,
     SourceArn: str,  # noqa: N803 - SQS's names
-    MaxNumberOfMessagesPerSecond: int,  # noqa: N803
+    MaxNumberOfMessagesPerSecond: int,  # noqa: N803 - AWS's own name
 ) -> list[str]:
     """What SQS does for StartMessageMoveTask without a destination, which the emulator does not know: each letter goes
     to the queue that it died in, as a new message, so many a second. The letters, once all are moved."""

@@ -77,7 +77,7 @@ def main(function: str, seconds: float | None, queue_url: str | None) -> None:
         return
     for line in sys.stdin:
         reply = handler(json.loads(line), Context(seconds=seconds, function_name=function))
-        print("REPLY " + json.dumps(reply), flush=True)  # noqa: T201
+        print("REPLY " + json.dumps(reply), flush=True)  # noqa: T201 - the reply to its parent
 
 
 if __name__ == "__main__":

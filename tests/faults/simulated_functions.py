@@ -92,7 +92,7 @@ class MailFunction:
     def _run(self, batch: Sequence[Record]) -> None:
         parts: Any = {"table": self.table, "ses": self.ses, "sqs": self.queue}
         invocation = _Invocation(self.clock, self.clock.now + WORKER_SECONDS)
-        worker = Worker(**parts, invocation=invocation, random=Random(int(self.clock.now)))  # noqa: S311
+        worker = Worker(**parts, invocation=invocation, random=Random(int(self.clock.now)))  # noqa: S311 - a run that can be repeated
         self.queue.settle(batch, worker.consume(*batch))
 
     def _overtaken(self, messages: Sequence[Queued], *, excused: bool = True) -> Fault:

@@ -142,7 +142,7 @@ def test_a_refused_mail_is_listed_by_the_runbooks_command_with_its_reason_and_no
         for booking_id, status in ((refused_id, "refused"), (mailed_id, "done")):
             wait_until(
                 f"the mail is {status}",
-                lambda booking_id=booking_id, status=status: status_of(platform, booking_id) == status,  # type: ignore[misc]
+                lambda booking_id=booking_id, status=status: status_of(platform, booking_id) == status,  # type: ignore[misc]  # mypy cannot infer a lambda's defaults
                 seconds=_SECONDS,
             )
     wait_until("nothing comes back", lambda: queue_counts(platform, "jobsQueueUrl") == _EMPTY, seconds=_SECONDS)

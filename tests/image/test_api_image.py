@@ -153,7 +153,7 @@ def test_a_write_anywhere_in_it_is_refused(container: Container, environment: di
     assert code == 0, output
     assert len(output.splitlines()) == 5
     assert "WRITTEN" not in output
-    assert "/tmp Read-only file system" in output, "and not for want of rights alone"  # noqa: S108
+    assert "/tmp Read-only file system" in output, "and not for want of rights alone"  # noqa: S108 - a text, no file
 
 
 def test_its_user_owns_nothing_and_nobody_may_change_its_program(container: Container) -> None:

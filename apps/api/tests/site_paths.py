@@ -11,7 +11,7 @@ def page_paths(method: str) -> list[str]:
     def no_call(_: object) -> object:
         raise AssertionError("nothing is asked")
 
-    site = site_map(open_call=no_call, public_url=None, stage="test", mailbox_url=None)  # type: ignore[arg-type]
+    site = site_map(open_call=no_call, public_url=None, stage="test", mailbox_url=None)  # type: ignore[arg-type]  # nobody calls it
     return [
         route.path
         for route in site.routes()

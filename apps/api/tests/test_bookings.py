@@ -60,7 +60,7 @@ class Office:
 
     async def counts(self) -> dict[str, int]:
         tables = ("bookings", "booked_seats", "outbox", "idempotency_keys")
-        return {table: await self.pool.fetchval(f"select count(*) from {table}") for table in tables}  # noqa: S608
+        return {table: await self.pool.fetchval(f"select count(*) from {table}") for table in tables}  # noqa: S608 - names of ours, no input
 
 
 NOTHING = {"bookings": 0, "booked_seats": 0, "outbox": 0, "idempotency_keys": 0}

@@ -41,7 +41,7 @@ class RecordedRuns:
 
 
 def coalescer(run: Run, **options: float) -> Coalescer[str, str]:
-    return Coalescer(run=run, lane=lambda request: request[0], **options)  # type: ignore[arg-type]
+    return Coalescer(run=run, lane=lambda request: request[0], **options)  # type: ignore[arg-type]  # options are any
 
 
 async def turns(count: int = 5) -> None:

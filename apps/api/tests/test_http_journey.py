@@ -27,7 +27,7 @@ def test_a_customer_registers_finds_an_event_books_and_cancels(api: RunningApi) 
         "isOrganiser": False,
     }
     listed = data(ada.query("events.list"))
-    assert [event["eventId"] for event in listed["events"]] == [event_id]  # type: ignore[attr-defined]
+    assert [event["eventId"] for event in listed["events"]] == [event_id]  # type: ignore[attr-defined]  # JSON
 
     booked = data(ada.book(event_id, "A-1", "A-2"))
     assert booked["seats"] == ["A-1", "A-2"]
@@ -44,7 +44,7 @@ def test_a_customer_registers_finds_an_event_books_and_cancels(api: RunningApi) 
     cancelled = data(ada.mutate("bookings.cancel", {"bookingId": booked["bookingId"], "idempotencyKey": str(uuid4())}))
     assert cancelled["status"] == "cancelled"
     mine = data(ada.query("bookings.mine"))
-    assert [booking["status"] for booking in mine["bookings"]] == ["cancelled"]  # type: ignore[attr-defined]
+    assert [booking["status"] for booking in mine["bookings"]] == ["cancelled"]  # type: ignore[attr-defined]  # JSON
     assert data(ada.query("events.byId", {"eventId": event_id}))["seatsFree"] == 3
 
 

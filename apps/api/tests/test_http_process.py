@@ -85,7 +85,7 @@ def test_a_password_that_was_rotated_ends_it(
     try:
         # Open connections live on; the next one is refused.
         postgres_server.run_sql(
-            f"select pg_terminate_backend(pid) from pg_stat_activity where datname = '{migrated_database.name}'"  # noqa: S608
+            f"select pg_terminate_backend(pid) from pg_stat_activity where datname = '{migrated_database.name}'"  # noqa: S608 - names of ours, no input
         )
         assert process.child.wait(PATIENCE_SECONDS) == 1
     finally:
@@ -127,7 +127,7 @@ def test_a_database_that_only_reads_is_told_as_an_outage_and_left_behind(
     name = api.database.name
 
     postgres_server.run_sql(f"alter database {name} set default_transaction_read_only = on")
-    postgres_server.run_sql(f"select pg_terminate_backend(pid) from pg_stat_activity where datname = '{name}'")  # noqa: S608
+    postgres_server.run_sql(f"select pg_terminate_backend(pid) from pg_stat_activity where datname = '{name}'")  # noqa: S608 - names of ours, no input
     # A cut connection may be met first; both are outages to the customer.
     codes = {ada.book(event_id, "A-1").status_code for _ in range(3)}
     postgres_server.run_sql(f"alter database {name} set default_transaction_read_only = off")

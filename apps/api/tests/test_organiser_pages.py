@@ -441,7 +441,7 @@ def test_a_cancelled_booking_offers_no_mail_and_a_forged_wish_is_refused_on_the_
 def test_the_csv_has_every_booking_and_no_cell_that_a_spreadsheet_would_run(api: RunningApi) -> None:
     organiser = api.organiser()
     event_id = published(organiser, title="Größe & Zahl", rows="A-F 50")
-    names = ["=1+1", "+49 30", "-2", "@SUM(A1)", ' =HYPERLINK("x")', 'Zoë "Z", O\'Neil', "مرحبا", "＝1"]  # noqa: RUF001
+    names = ["=1+1", "+49 30", "-2", "@SUM(A1)", ' =HYPERLINK("x")', 'Zoë "Z", O\'Neil', "مرحبا", "＝1"]  # noqa: RUF001 - what a spreadsheet takes for a formula's sign
     names += [f"Guest {number}" for number in range(120)]
     guests(api, event_id, names, seats=[f"{'ABC'[number // 50]}-{number % 50 + 1}" for number in range(len(names))])
 
@@ -458,7 +458,7 @@ def test_the_csv_has_every_booking_and_no_cell_that_a_spreadsheet_would_run(api:
         row = by_address[f"guest-{number:03}@example.org"]
         assert row["Name"].removeprefix("'") == name
         assert (row["Total"], row["Currency"], row["Number of seats"]) == ("25.50", "USD", "1")
-        assert not any(re.match(r"\s*[=+\-@\t\r＝]", cell) for cell in row.values())  # noqa: RUF001
+        assert not any(re.match(r"\s*[=+\-@\t\r＝]", cell) for cell in row.values())  # noqa: RUF001 - what a spreadsheet takes for a formula's sign
     assert organiser.http.head(f"/organiser/events/{event_id}/bookings.csv").status_code == 200
 
 

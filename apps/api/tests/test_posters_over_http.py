@@ -29,7 +29,7 @@ def requested(organiser: Person, event_id: str) -> dict[str, object]:
 
 
 def post(form: dict[str, object], data: bytes, **changes: str) -> httpx.Response:
-    fields = {**form["fields"], **changes}  # type: ignore[dict-item]
+    fields = {**form["fields"], **changes}  # type: ignore[dict-item]  # JSON
     return httpx.post(str(form["url"]), data=fields, files={"file": ("poster", data, "image/png")})
 
 

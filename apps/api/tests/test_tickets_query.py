@@ -150,7 +150,7 @@ class PagedTable:
     def sign_get(self, key: str) -> str:
         return f"https://images.invalid/{key}"
 
-    def query(self, *, ExclusiveStartKey: dict[str, Any] | None = None, **_: Any) -> dict[str, Any]:  # noqa: N803
+    def query(self, *, ExclusiveStartKey: dict[str, Any] | None = None, **_: Any) -> dict[str, Any]:  # noqa: N803 - AWS's own name
         number = 0 if ExclusiveStartKey is None else int(ExclusiveStartKey["ticketId"]["S"])
         self.asked.append(number)
         page: dict[str, Any] = {"Items": self._pages[number]}

@@ -39,7 +39,7 @@ def refusal(code: str, message: str = "no") -> ClientError:
 
 
 def verdicts(client: FakeSns, bodies: Sequence[str]) -> list[Verdict]:
-    topic = SnsTopic(arn=ARN, client=lambda: client)  # type: ignore[arg-type,return-value]
+    topic = SnsTopic(arn=ARN, client=lambda: client)  # type: ignore[arg-type,return-value]  # a fake
     publications = [Publication(message_id=str(number), body=body) for number, body in enumerate(bodies)]
     outcomes = topic.publish(publications)
     assert sorted(outcomes) == [publication.message_id for publication in publications]
@@ -131,7 +131,7 @@ def test_what_no_consumer_could_read_is_not_even_sent(body: str) -> None:
 
 
 def test_a_reason_holds_no_part_of_the_message() -> None:
-    topic = SnsTopic(arn=ARN, client=lambda: FakeSns(all_sent))  # type: ignore[arg-type,return-value]
+    topic = SnsTopic(arn=ARN, client=lambda: FakeSns(all_sent))  # type: ignore[arg-type,return-value]  # a fake
     outcome = topic.publish([Publication(message_id="0", body='{"email":"canary@example.com"}')])["0"]
     assert outcome.verdict is Verdict.IMPOSSIBLE
     assert "canary" not in outcome.reason
@@ -157,7 +157,7 @@ def test_the_client_tries_once_and_ends_every_wait_within_the_relays_lease(monke
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
     config = sns_client(region="us-east-1").meta.config
-    assert config.retries["total_max_attempts"] == 1  # type: ignore[attr-defined]
-    assert (config.connect_timeout, config.read_timeout) == (CONNECT_SECONDS, READ_SECONDS)  # type: ignore[attr-defined]
+    assert config.retries["total_max_attempts"] == 1  # type: ignore[attr-defined]  # boto's Config has no types
+    assert (config.connect_timeout, config.read_timeout) == (CONNECT_SECONDS, READ_SECONDS)  # type: ignore[attr-defined]  # boto's Config has no types
     # The worst call: a batch that is blamed, then an entry that times out.
     assert 2 * (CONNECT_SECONDS + READ_SECONDS) < 30

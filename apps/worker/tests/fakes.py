@@ -17,7 +17,7 @@ def client_error(
 ) -> ClientError:
     """The error that botocore raises for an answer of the service."""
     return ClientError(
-        {"Error": {"Code": code, "Message": message}, "ResponseMetadata": {"HTTPStatusCode": status}, **more},  # type: ignore[typeddict-item]
+        {"Error": {"Code": code, "Message": message}, "ResponseMetadata": {"HTTPStatusCode": status}, **more},  # type: ignore[typeddict-item]  # what AWS adds is no part of the type
         operation,
     )
 

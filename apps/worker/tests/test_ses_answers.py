@@ -35,7 +35,7 @@ MAIL = compose_confirmation(booking(email="ada@bücher.example"), site=NOWHERE)
 def send(ses: FakeSes, mail: Mail = MAIL) -> str:
     client: Any = ses
     # No time to wait: a throttled send is told at once.
-    random = Random(1)  # noqa: S311
+    random = Random(1)  # noqa: S311 - a run that can be repeated
     return SesMailer(client=client, sender=SENDER, invocation=FakeInvocation(ends=0), random=random).send(mail)
 
 

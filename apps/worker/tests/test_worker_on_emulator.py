@@ -344,7 +344,7 @@ def test_a_claimant_paused_before_its_write_does_not_overwrite_done(stage: Stage
 
 
 def mailer(client: Any, sender: str) -> SesMailer:
-    return SesMailer(client=client, sender=sender, invocation=FakeInvocation(), random=Random(1))  # noqa: S311
+    return SesMailer(client=client, sender=sender, invocation=FakeInvocation(), random=Random(1))  # noqa: S311 - a run that can be repeated
 
 
 def test_a_mail_is_accepted_again_after_the_connections_were_dropped(stage: Stage) -> None:

@@ -144,7 +144,7 @@ class Worker:
     ses: FakeSes = field(default_factory=FakeSes)
     sqs: FakeSqs = field(default_factory=FakeSqs)
     invocation: Any = field(default_factory=FakeInvocation)
-    random: Random = field(default_factory=lambda: Random(7))  # noqa: S311
+    random: Random = field(default_factory=lambda: Random(7))  # noqa: S311 - a run that can be repeated
     public_url: str | None = "https://tickets.example.org"
 
     def __post_init__(self) -> None:

@@ -230,7 +230,7 @@ def test_an_untampered_payload_passes_the_same_way() -> None:
 )
 def test_a_token_that_makes_no_sense_is_not_signed(changes: dict[str, object], field: str) -> None:
     with pytest.raises(ContractError) as error:
-        replace(SAID, **changes)  # type: ignore[arg-type]
+        replace(SAID, **changes)  # type: ignore[arg-type]  # wrong values are the test
     assert error.value.field == field
 
 

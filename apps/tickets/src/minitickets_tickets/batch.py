@@ -68,7 +68,7 @@ def _is_issued(message: BookingMessage, *, issue: Issue, logger: Logger, seconds
         return False
     except Exception as error:  # noqa: BLE001 - one message must not fail its siblings
         # Neither its text nor a trace, which ends with it: they may hold what must not be logged.
-        logger.error("The booking's tickets are not issued", reason=type(error).__name__, frames=_frames(error))  # noqa: TRY400
+        logger.error("The booking's tickets are not issued", reason=type(error).__name__, frames=_frames(error))  # noqa: TRY400 - as said above
         return False
     logger.info("The booking's tickets are ready", made=issued.made, found=issued.found, moved=issued.moved)
     return True
